@@ -77,8 +77,7 @@ static bool compare(const MtfLayoutProblem *problem, MtfSolveMethods methods, in
     return proven.bound == optimum;
 }
 
-static void all_claims_are_certified_and_match_exhaustive_search(void **state) {
-    (void)state;
+TEST(all_claims_are_certified_and_match_exhaustive_search) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(61);
     for (int round = 0; round < ROUNDS; round++) {
         g_autoptr(MtfLayoutProblem) problem = some_problem(rand, round);
@@ -86,8 +85,7 @@ static void all_claims_are_certified_and_match_exhaustive_search(void **state) {
     }
 }
 
-static void claims_of_every_method_alone_are_certified(void **state) {
-    (void)state;
+TEST(claims_of_every_method_alone_are_certified) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(62);
     for (const MtfSolveMethod *method = mtf_solve_methods; method->name != NULL; method++) {
         int proven = 0;
@@ -99,8 +97,7 @@ static void claims_of_every_method_alone_are_certified(void **state) {
     }
 }
 
-static void bounds_of_searches_that_end_early_are_certified(void **state) {
-    (void)state;
+TEST(bounds_of_searches_that_end_early_are_certified) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(63);
     for (int round = 0; round < ROUNDS / 2; round++) {
         g_autoptr(MtfLayoutProblem) problem = some_problem(rand, round);
@@ -109,8 +106,7 @@ static void bounds_of_searches_that_end_early_are_certified(void **state) {
 }
 
 /* `needed` of an infeasibility is what its certificate says, and so is that of a limit one byte lower. */
-static void what_is_needed_at_least_is_certified(void **state) {
-    (void)state;
+TEST(what_is_needed_at_least_is_certified) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(64);
     int misfits = 0, impossible = 0;
     for (int round = 0; round < ROUNDS / 2; round++) {
@@ -140,8 +136,7 @@ static void what_is_needed_at_least_is_certified(void **state) {
 }
 
 /* Guesses are made on large cores; here on any. */
-static void a_refuted_guess_is_certified(void **state) {
-    (void)state;
+TEST(a_refuted_guess_is_certified) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(65);
     int refuted = 0;
     for (int round = 0; round < ROUNDS; round++) {
@@ -169,8 +164,7 @@ static void a_refuted_guess_is_certified(void **state) {
 }
 
 /* A tree that is not searched to its end proves a bound, too: of what is not yet visited. */
-static void the_bound_of_open_branches_is_certified(void **state) {
-    (void)state;
+TEST(the_bound_of_open_branches_is_certified) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(66);
     int open = 0;
     for (int round = 0; round < ROUNDS; round++) {
@@ -216,8 +210,7 @@ static void note_words(const char *text) {
 
 /* Problems of 60 and 150 nodes, where the bound is found by probing, joining nodes and branching, to the end
  * or not: every word of the format turns up. */
-static void bounds_of_middle_problems_are_certified(void **state) {
-    (void)state;
+TEST(bounds_of_middle_problems_are_certified) {
     static const MtfContestShape shapes[] = {
         { 60, 6, 0.5, 0.1, 1.1, 60, 10, 1000, 0 },  { 60, 6, 0, 0, 1.1, 60, 10, 1000, 0 },
         { 60, 6, 0.5, 0.1, 1.03, 60, 10, 1000, 0 }, { 150, 6, 0.3, 0.5, 1.1, 150, 25, 100000, 0 },
@@ -244,17 +237,4 @@ static void bounds_of_middle_problems_are_certified(void **state) {
     for (gsize k = 0; k < G_N_ELEMENTS(words); k++)
         if (!seen[k])
             fail_msg("no certificate says \"%s\"", words[k]);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_claims_are_certified_and_match_exhaustive_search),
-        cmocka_unit_test(claims_of_every_method_alone_are_certified),
-        cmocka_unit_test(bounds_of_searches_that_end_early_are_certified),
-        cmocka_unit_test(what_is_needed_at_least_is_certified),
-        cmocka_unit_test(a_refuted_guess_is_certified),
-        cmocka_unit_test(the_bound_of_open_branches_is_certified),
-        cmocka_unit_test(bounds_of_middle_problems_are_certified),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

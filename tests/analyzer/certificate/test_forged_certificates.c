@@ -61,8 +61,7 @@ static void assert_refused(const char *text, const char *why) {
 }
 
 /* At 13/16 for a unit of memory: 5 + 39/16 and 4 + 26/16 at least, less 11 * 13/16: 66/16, above 4. */
-static void prices_prove_what_they_add_up_to(void **state) {
-    (void)state;
+TEST(prices_prove_what_they_add_up_to) {
     assert_proves(ROWS "point 0 4\nprice 2 13\nend\nbound 5\n", 5);
     assert_refused(ROWS "point 0 4\nprice 2 13\nend\nbound 6\n", "line 7: the point does not");
     assert_proves(ROWS "point 0 0\nend\nbound 2\n", 2);
@@ -73,8 +72,7 @@ static void prices_prove_what_they_add_up_to(void **state) {
 }
 
 /* (1, 1) uses least, 5. What costs say counts for nothing there. */
-static void what_is_needed_holds_for_every_choice(void **state) {
-    (void)state;
+TEST(what_is_needed_holds_for_every_choice) {
     const MtfProven *proven = proven_of(NEEDS "4\nscale 0 0\nrows 2\ndead\n", NULL);
     assert_true(proven != NULL && proven->needed == 5 && !proven->none_fits && !proven->has_bound);
     assert_proves_nothing(NEEDS "11\nscale 0 0\nrows 2\npoint 0 0\nend\nbound 0\n");
@@ -87,8 +85,7 @@ static void what_is_needed_holds_for_every_choice(void **state) {
 
 /* Without memory the least is (0, 0) = 2, and messages only move costs: 1 to value 0 of node 0 from its
  * edge makes that 2 + 1 - 1 at best. */
-static void messages_move_costs_and_add_none(void **state) {
-    (void)state;
+TEST(messages_move_costs_and_add_none) {
     assert_proves(ROWS "point 0 0\nmessage 0 1 1 0\nend\nbound 2\n", 2);
     assert_refused(ROWS "point 0 0\nmessage 0 1 1 0\nend\nbound 3\n", "does not prove it");
     assert_refused(ROWS "point 0 0\nmessage 0 1 1\nend\nbound 2\n", "no edge");
@@ -102,8 +99,7 @@ static void messages_move_costs_and_add_none(void **state) {
 #define CASES \
     ROWS "assume 0 0\nshut 1 0\nsingle 4\ndone\nassume 0 1\npoint 0 0\nend\nprune 4\nend\ndone\n"
 
-static void cases_prove_together(void **state) {
-    (void)state;
+TEST(cases_prove_together) {
     assert_proves(CASES, 5);
     assert_proves(CASES "choice 0 1\n", 5);
     assert_proves_nothing(ROWS "assume 0 0\nshut 1 0\nsingle 4\ndone\n");
@@ -120,8 +116,7 @@ static void cases_prove_together(void **state) {
 }
 
 /* A guess is forgotten when it ends, but for the bound that it proved. */
-static void a_guess_is_a_bound_once_it_is_refuted(void **state) {
-    (void)state;
+TEST(a_guess_is_a_bound_once_it_is_refuted) {
     assert_proves(ROWS "guess 4\npoint 0 4\nprice 2 13\nend\nprune 4\nend\ndone\n", 5);
     assert_proves_nothing(ROWS "guess 4\npoint 0 0\nend\nprune 4\nend\ndone\n");
     assert_refused(ROWS "guess 9223372036854775807\n", "one number is wanted");
@@ -131,8 +126,7 @@ static void a_guess_is_a_bound_once_it_is_refuted(void **state) {
 }
 
 /* (1, 1) costs 18; with it gone node 0's value 1 leaves node 1 one. */
-static void a_cutoff_prunes_what_costs_more(void **state) {
-    (void)state;
+TEST(a_cutoff_prunes_what_costs_more) {
     assert_proves(ROWS "point 0 0\nend\nprune 17\nentry 0 1 1 1\nend\njoin 0 1 0 0 0 1 1 0\n"
                        "keep 0 1 2\npoint 0 0\nend\nbound 5\n",
                   5);
@@ -148,8 +142,7 @@ static void a_cutoff_prunes_what_costs_more(void **state) {
 
 /* Without memory the least is (0, 0) = 2, with that of time 2 it is (0, 1) = 5, whatever the prices and in
  * either order. */
-static void buckets_prove_what_is_left_and_no_unit_more(void **state) {
-    (void)state;
+TEST(buckets_prove_what_is_left_and_no_unit_more) {
     assert_proves(ROWS "point 0 0\nend\norder 0 1\nbuckets 4 2\n", 5);
     assert_proves(ROWS "point 0 4\nprice 2 13\nend\norder 1 0\nbuckets 4 2\n", 5);
     assert_proves(ROWS "point 0 2\nprice 2 1\nend\norder 1 0\nbuckets 4 2\n", 5);
@@ -162,8 +155,7 @@ static void buckets_prove_what_is_left_and_no_unit_more(void **state) {
     assert_proves(ROWS "point 0 4\nprice 2 13\nend\norder 0 1\nbuckets 4\n", 5);
 }
 
-static void buckets_go_in_an_order_of_all_nodes(void **state) {
-    (void)state;
+TEST(buckets_go_in_an_order_of_all_nodes) {
     assert_refused(ROWS "point 0 0\nend\norder 0\nbuckets 4 2\n", "leaves out node 1");
     assert_refused(ROWS "point 0 0\nend\norder 0 1 0\nbuckets 4 2\n", "has node 0 twice");
     assert_refused(ROWS "point 0 0\nend\norder 0 2\nbuckets 4 2\n", "2 is not a node");
@@ -176,14 +168,12 @@ static void buckets_go_in_an_order_of_all_nodes(void **state) {
 }
 
 /* What remains of an order when a node of it goes is none. */
-static void an_order_ends_with_its_nodes(void **state) {
-    (void)state;
+TEST(an_order_ends_with_its_nodes) {
     assert_refused(HEAD "rows\norder 0 1\neliminate 0\npoint 0 0\nend\nbuckets 1\n",
                    "a point and an order before it");
 }
 
-static void steps_need_reasons(void **state) {
-    (void)state;
+TEST(steps_need_reasons) {
     assert_refused(ROWS "keep 0 0\n", "no reason to drop value 1 of node 0");
     assert_refused(ROWS "keep 0 1\n", "no reason to drop value 0 of node 0");
     assert_refused(ROWS "keep 0 0 0\n", "once");
@@ -204,8 +194,7 @@ static void steps_need_reasons(void **state) {
     assert_refused(HEAD "rows\neliminate 0\nrows 2\n", "still counts");
 }
 
-static void lines_must_be_of_the_format(void **state) {
-    (void)state;
+TEST(lines_must_be_of_the_format) {
     assert_refused("", "ends too early");
     assert_refused("meshtf-certificate 2\n", "line 1: not a certificate of version 1");
     assert_refused("meshtf-certificate 1\nrows\n", "\"scale\" comes first");
@@ -269,8 +258,7 @@ static char *forged(const char *text, GRand *rand) {
 }
 
 /* What is accepted may be less than before; it is never more than is true. */
-static void no_forgery_proves_what_is_false(void **state) {
-    (void)state;
+TEST(no_forgery_proves_what_is_false) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(71);
     int accepted = 0, refused = 0;
     for (int round = 0; round < ROUNDS; round++) {
@@ -300,22 +288,4 @@ static void no_forgery_proves_what_is_false(void **state) {
         }
     }
     assert_true(accepted > ROUNDS && refused > ROUNDS);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(prices_prove_what_they_add_up_to),
-        cmocka_unit_test(what_is_needed_holds_for_every_choice),
-        cmocka_unit_test(messages_move_costs_and_add_none),
-        cmocka_unit_test(cases_prove_together),
-        cmocka_unit_test(a_guess_is_a_bound_once_it_is_refuted),
-        cmocka_unit_test(a_cutoff_prunes_what_costs_more),
-        cmocka_unit_test(buckets_prove_what_is_left_and_no_unit_more),
-        cmocka_unit_test(buckets_go_in_an_order_of_all_nodes),
-        cmocka_unit_test(an_order_ends_with_its_nodes),
-        cmocka_unit_test(steps_need_reasons),
-        cmocka_unit_test(lines_must_be_of_the_format),
-        cmocka_unit_test(no_forgery_proves_what_is_false),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

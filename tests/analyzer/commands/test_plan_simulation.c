@@ -43,8 +43,7 @@ static MtfPlanSimulationRow simulate(const char *machine_name, const char *mesh_
 }
 
 /* 2 MiB over a ring of 16 in both directions: 2 * 15 / 16 * 2 MiB / (2 * 3.1e10 B/s), derated. */
-static void a_ring_is_simulated_as_its_formula_says(void **state) {
-    (void)state;
+TEST(a_ring_is_simulated_as_its_formula_says) {
     MtfPlanSimulationRow row = simulate("tests/support/machines/torus.json", "a:16");
     assert_int_equal(row.kind, MTF_ALLREDUCE);
     assert_true(row.bytes == 1024 * 512 * 4);
@@ -55,26 +54,15 @@ static void a_ring_is_simulated_as_its_formula_says(void **state) {
 }
 
 /* 2 MiB among 4 ranks of a switch: 2 * 3 / 4 * 2 MiB / 5e9 B/s and more. */
-static void a_switch_is_simulated_as_its_formula_says(void **state) {
-    (void)state;
+TEST(a_switch_is_simulated_as_its_formula_says) {
     MtfPlanSimulationRow row = simulate("cpu-host", "a:4");
     assert_true(row.formula > 2.0 * 3 / 4 * row.bytes / 5e9);
     assert_true(fabs(row.simulated / row.formula - 1) < 1e-9);
 }
 
-static void a_switch_of_very_many_ranks_is_not_simulated(void **state) {
-    (void)state;
+TEST(a_switch_of_very_many_ranks_is_not_simulated) {
     MtfPlanSimulationRow row = simulate("cpu-host", "a:128");
     assert_string_equal(row.simulated_algorithm, "");
     assert_true(isnan(row.simulated));
     assert_true(row.seconds > 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_ring_is_simulated_as_its_formula_says),
-        cmocka_unit_test(a_switch_is_simulated_as_its_formula_says),
-        cmocka_unit_test(a_switch_of_very_many_ranks_is_not_simulated),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,8 +33,7 @@ static void expect_operation(const MtfGraph *graph, int index, int kind, const c
     assert_string_equal(names->str, inputs);
 }
 
-static void softmax_becomes_three_operations(void **state) {
-    (void)state;
+TEST(softmax_becomes_three_operations) {
     MtfBuilder b = start();
     int x = input(&b, "x", I, K);
     b.attributes.dimension = K;
@@ -47,8 +46,7 @@ static void softmax_becomes_three_operations(void **state) {
     expect_operation(expanded, 2, MTF_OP_SOFTMAX_APPLY, "y", "x y/max y/sum");
 }
 
-static void layer_norm_and_cross_entropy_keep_their_further_inputs(void **state) {
-    (void)state;
+TEST(layer_norm_and_cross_entropy_keep_their_further_inputs) {
     MtfBuilder b = start();
     int x = input(&b, "x", I, K), g = input(&b, "g", K, -1), h = input(&b, "h", K, -1);
     MtfShape rows = { .rank = 1, .dims = { I } };
@@ -69,8 +67,7 @@ static void layer_norm_and_cross_entropy_keep_their_further_inputs(void **state)
     expect_operation(expanded, 6, MTF_OP_CROSS_ENTROPY, "l", "l/max l/sum l/logit mask");
 }
 
-static void rms_norm_is_a_norm_whose_mean_is_nothing(void **state) {
-    (void)state;
+TEST(rms_norm_is_a_norm_whose_mean_is_nothing) {
     MtfBuilder b = start();
     int x = input(&b, "x", I, K), g = input(&b, "g", K, -1);
     b.attributes.dimension = K, b.attributes.epsilon = 0.25;
@@ -87,8 +84,7 @@ static void rms_norm_is_a_norm_whose_mean_is_nothing(void **state) {
 /* a[i,j] b[j,k] c[k,l] -> [i,l]: a b costs 2*100*3 = 600, b c 100*3*50, a c 2*100*3*50. Then (ab)
  * c.
  */
-static void products_of_many_start_with_the_cheapest_pair(void **state) {
-    (void)state;
+TEST(products_of_many_start_with_the_cheapest_pair) {
     MtfBuilder b = start();
     int inputs[3] = { input(&b, "c", K, L), input(&b, "b", J, K), input(&b, "a", I, J) };
     MtfShape shape = { .rank = 2, .dims = { I, L } };
@@ -103,8 +99,7 @@ static void products_of_many_start_with_the_cheapest_pair(void **state) {
     assert_string_equal(text, "f32[k:3, i:2]");
 }
 
-static void everything_else_is_copied(void **state) {
-    (void)state;
+TEST(everything_else_is_copied) {
     MtfBuilder b = start();
     MtfShape shape = { .rank = 1, .dims = { K } };
     int w = mtf_build_variable(&b, "w", &shape, MTF_F64, (MtfInit){ MTF_INIT_UNIFORM, 2 },
@@ -188,8 +183,7 @@ static void expect_alike(gsize row, MtfDtype dtype, MtfDtype result) {
                      mtf_dtype_name(dtype), actual[i], expected[i]);
 }
 
-static void composites_of_integers_and_bools_are_what_they_expand_to(void **state) {
-    (void)state;
+TEST(composites_of_integers_and_bools_are_what_they_expand_to) {
     static const MtfDtype types[] = { MTF_I32, MTF_I64, MTF_BOOL };
     for (gsize row = 0; row < G_N_ELEMENTS(exact); row++)
         for (gsize t = 0; t < G_N_ELEMENTS(types); t++) {
@@ -200,8 +194,7 @@ static void composites_of_integers_and_bools_are_what_they_expand_to(void **stat
         }
 }
 
-static void a_mask_may_be_bool_and_labels_int64(void **state) {
-    (void)state;
+TEST(a_mask_may_be_bool_and_labels_int64) {
     MtfBuilder b = start();
     int x = input(&b, "x", I, K);
     MtfShape rows = { .rank = 1, .dims = { I } };
@@ -217,8 +210,7 @@ static void a_mask_may_be_bool_and_labels_int64(void **state) {
 }
 
 /* Whether the author's tensor is older than the composite or younger. */
-static void a_name_that_the_author_gave_stays_and_parts_take_others(void **state) {
-    (void)state;
+TEST(a_name_that_the_author_gave_stays_and_parts_take_others) {
     MtfBuilder b = start();
     int x = input(&b, "x", I, K);
     input(&b, "y/sum", I, K);
@@ -237,8 +229,7 @@ static void a_name_that_the_author_gave_stays_and_parts_take_others(void **state
 }
 
 /* Names of operations may hold points, those of dimensions may not. */
-static void dimensions_of_parts_have_legal_names(void **state) {
-    (void)state;
+TEST(dimensions_of_parts_have_legal_names) {
     MtfBuilder b = start();
     int x = input(&b, "x", I, K);
     MtfShape rows = { .rank = 1, .dims = { I } };
@@ -248,19 +239,4 @@ static void dimensions_of_parts_have_legal_names(void **state) {
     g_autoptr(MtfGraph) expanded = mtf_expand(graph, NULL);
     assert_non_null(expanded);
     assert_true(mtf_graph_find_dimension(expanded, "/layers_0/q_1/one") >= 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(softmax_becomes_three_operations),
-        cmocka_unit_test(layer_norm_and_cross_entropy_keep_their_further_inputs),
-        cmocka_unit_test(rms_norm_is_a_norm_whose_mean_is_nothing),
-        cmocka_unit_test(products_of_many_start_with_the_cheapest_pair),
-        cmocka_unit_test(everything_else_is_copied),
-        cmocka_unit_test(composites_of_integers_and_bools_are_what_they_expand_to),
-        cmocka_unit_test(a_mask_may_be_bool_and_labels_int64),
-        cmocka_unit_test(a_name_that_the_author_gave_stays_and_parts_take_others),
-        cmocka_unit_test(dimensions_of_parts_have_legal_names),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,8 +53,7 @@ static void assert_carried(const MtfMachine *machine, int64_t devices, const Mtf
 /* Nodes of eight, in halves of four, with one slow link a node: through it goes all that a node's stage receives,
  * half of what one of two nodes does. Inside a node the
  * slow link has no part in it. */
-static void devices_of_a_node_share_its_link(void **state) {
-    (void)state;
+TEST(devices_of_a_node_share_its_link) {
     g_autoptr(MtfMachine) machine = mtf_machine_load("p3.16xlarge", NULL);
     assert_non_null(machine);
     const MtfNetworkAxis *cluster = &machine->network.axis[0], *node = cluster + 1;
@@ -64,17 +63,8 @@ static void devices_of_a_node_share_its_link(void **state) {
 }
 
 /* Every device has links of its own. */
-static void devices_of_a_torus_share_none(void **state) {
-    (void)state;
+TEST(devices_of_a_torus_share_none) {
     g_autoptr(MtfMachine) machine = mtf_machine_load("tpu-v4", NULL);
     assert_non_null(machine);
     assert_carried(machine, 8, &machine->network.axis[0], 1.0 / 8);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(devices_of_a_node_share_its_link),
-        cmocka_unit_test(devices_of_a_torus_share_none),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -98,8 +98,7 @@ static double equal_step(const MtfCutPlanning *planning) {
     return step_of(plan);
 }
 
-static void never_slower_than_stages_of_equal_work(void **state) {
-    (void)state;
+TEST(never_slower_than_stages_of_equal_work) {
     static const char *const schedules[] = { "1f1b", "zb-h1", "gpipe" };
     g_autoptr(MtfMachine) machine = mtf_planning_machine("cpu-host", NULL, NULL);
     for (int turn = 0; turn < 2; turn++) {
@@ -114,8 +113,7 @@ static void never_slower_than_stages_of_equal_work(void **state) {
 }
 
 /* One way for all stages of equal layers: Megatron-LM's best. */
-static void never_slower_than_the_best_of_megatron(void **state) {
-    (void)state;
+TEST(never_slower_than_the_best_of_megatron) {
     g_autoptr(MtfMachine) machine = mtf_planning_machine("a100", NULL, NULL);
     g_autoptr(MtfGraph) graph = new_gpt();
     MtfCutPlanning planning = planning_of(graph, machine, "1f1b");
@@ -126,8 +124,7 @@ static void never_slower_than_the_best_of_megatron(void **state) {
 }
 
 /* Within less memory steps are longer, or nothing fits; but for what a search of stages may miss. */
-static void more_memory_never_makes_a_step_longer(void **state) {
-    (void)state;
+TEST(more_memory_never_makes_a_step_longer) {
     g_autoptr(MtfMachine) machine = mtf_planning_machine("cpu-host", NULL, NULL);
     for (int turn = 0; turn < 2; turn++) {
         g_autoptr(MtfGraph) graph = turn == 0 ? new_perceptron() : new_gpt();
@@ -148,8 +145,7 @@ static void more_memory_never_makes_a_step_longer(void **state) {
 /* The model adds up its units' bytes: it must not take what crosses between two of a stage for kept. One layout
  * made by hand for all stages, so that plans differ from the model in nothing else, but for what orders of
  * instructions save. */
-static void bytes_of_a_cut_are_those_of_its_stages(void **state) {
-    (void)state;
+TEST(bytes_of_a_cut_are_those_of_its_stages) {
     g_autoptr(MtfMachine) machine = mtf_planning_machine("a100", NULL, NULL);
     MtfModelSettings settings = mtf_model_gpt.presets[0].settings;
     settings.layers = 8;
@@ -177,8 +173,7 @@ static void bytes_of_a_cut_are_those_of_its_stages(void **state) {
     mtf_cut_answer_clear(&answer);
 }
 
-static void what_fits_nowhere_is_said(void **state) {
-    (void)state;
+TEST(what_fits_nowhere_is_said) {
     MtfCutAnswer answer;
     GError *error = NULL;
     g_autoptr(MtfMachine) machine = mtf_planning_machine("cpu-host", NULL, NULL);
@@ -192,8 +187,7 @@ static void what_fits_nowhere_is_said(void **state) {
 }
 
 /* A batch of one has no micro-batches. */
-static void a_batch_that_cannot_be_divided_is_bad_input(void **state) {
-    (void)state;
+TEST(a_batch_that_cannot_be_divided_is_bad_input) {
     MtfCutAnswer answer;
     GError *error = NULL;
     g_autoptr(MtfMachine) machine = mtf_planning_machine("cpu-host", NULL, NULL);
@@ -206,16 +200,4 @@ static void a_batch_that_cannot_be_divided_is_bad_input(void **state) {
     assert_true(g_error_matches(error, MTF_ERROR, MTF_ERROR_INPUT));
     g_clear_error(&error);
     mtf_cut_answer_clear(&answer);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(never_slower_than_stages_of_equal_work),
-        cmocka_unit_test(never_slower_than_the_best_of_megatron),
-        cmocka_unit_test(more_memory_never_makes_a_step_longer),
-        cmocka_unit_test(bytes_of_a_cut_are_those_of_its_stages),
-        cmocka_unit_test(what_fits_nowhere_is_said),
-        cmocka_unit_test(a_batch_that_cannot_be_divided_is_bad_input),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,8 +27,7 @@ static MtfGraph *new_gpt(int64_t layers, int64_t batch) {
 }
 
 /* Units lie one behind another and hold every operation once; the layers are equal. */
-static void units_are_the_layers_and_their_ends(void **state) {
-    (void)state;
+TEST(units_are_the_layers_and_their_ends) {
     g_autoptr(MtfGraph) graph = new_gpt(12, 8);
     g_autoptr(MtfGraphUnits) units = mtf_graph_units_new(graph, 32);
     int equal = 0;
@@ -46,8 +45,7 @@ static void units_are_the_layers_and_their_ends(void **state) {
 }
 
 /* With micro-batches the quotient of a masked loss is made once a step, so it is no stage. */
-static void the_last_unit_holds_more_than_the_loss(void **state) {
-    (void)state;
+TEST(the_last_unit_holds_more_than_the_loss) {
     g_autoptr(MtfGraph) graph =
         mtf_model_transformer.build(&mtf_model_transformer.presets[0].settings, NULL);
     assert_non_null(graph);
@@ -57,8 +55,7 @@ static void the_last_unit_holds_more_than_the_loss(void **state) {
 }
 
 /* Constants are made anew where they are read: a stage of them alone would have nothing to do. */
-static void no_unit_is_made_of_constants(void **state) {
-    (void)state;
+TEST(no_unit_is_made_of_constants) {
     g_autoptr(MtfGraph) graph = mtf_model_build(&mtf_model_bert, &mtf_model_bert.presets[0],
                                                 &mtf_model_bert.presets[0].settings, NULL);
     g_autoptr(MtfGraphUnits) units = mtf_graph_units_new(graph, 32);
@@ -73,8 +70,7 @@ static void no_unit_is_made_of_constants(void **state) {
 
 /* Names of its dimensions take turns, so that two layers of a perceptron repeat; it can be cut behind each of
  * the products all the same. */
-static void a_perceptron_is_cut_between_its_layers(void **state) {
-    (void)state;
+TEST(a_perceptron_is_cut_between_its_layers) {
     MtfModelSettings settings = mtf_model_mlp.presets[0].settings;
     settings.layers = 8;
     g_autoptr(MtfGraph) graph = mtf_model_mlp.build(&settings, NULL);
@@ -95,16 +91,14 @@ static void a_perceptron_is_cut_between_its_layers(void **state) {
 }
 
 /* batch × length × d_model floats go from one layer to the next. */
-static void one_tensor_crosses_between_layers(void **state) {
-    (void)state;
+TEST(one_tensor_crosses_between_layers) {
     g_autoptr(MtfGraph) graph = new_gpt(6, 8);
     g_autoptr(MtfGraphUnits) units = mtf_graph_units_new(graph, 32);
     assert_true(fabs(units->crossing[units->units / 2] - 8 * 64 * 256 * 4) < 0.5);
 }
 
 /* Activations shrink from stage to stage, so the narrowest places are in the last one. */
-static void units_of_a_convolutional_network_are_its_blocks(void **state) {
-    (void)state;
+TEST(units_of_a_convolutional_network_are_its_blocks) {
     MtfModelSettings settings = mtf_model_resnet.presets[0].settings;
     settings.layers = 50;
     settings.image = 64;
@@ -126,8 +120,7 @@ static void units_of_a_convolutional_network_are_its_blocks(void **state) {
     assert_true(units->units < 24);
 }
 
-static void many_layers_are_grouped_equally(void **state) {
-    (void)state;
+TEST(many_layers_are_grouped_equally) {
     g_autoptr(MtfGraph) graph = new_gpt(96, 8);
     g_autoptr(MtfGraphUnits) units = mtf_graph_units_new(graph, 32);
     assert_true(units->units <= 32);
@@ -184,8 +177,7 @@ static GPtrArray *search_cuts(const MtfCutRequest *request, GError **error) {
     return mtf_cut_search_within(search, request->memory, error);
 }
 
-static void cuts_cover_the_graph_and_the_devices(void **state) {
-    (void)state;
+TEST(cuts_cover_the_graph_and_the_devices) {
     g_autoptr(MtfGraph) graph = new_gpt(6, 16);
     g_autoptr(MtfMachine) machine = mtf_machine_load("v100", NULL);
     MtfCutRequest request = request_of(graph, machine, 8);
@@ -207,8 +199,7 @@ static void cuts_cover_the_graph_and_the_devices(void **state) {
 }
 
 /* Where the number of stages does not divide that of the devices. */
-static void stages_may_have_unequal_devices(void **state) {
-    (void)state;
+TEST(stages_may_have_unequal_devices) {
     static const int numbers[][2] = { { 7, 3 }, { 8, 3 }, { 5, 2 }, { 7, 6 }, { 12, 5 } };
     g_autoptr(MtfGraph) graph = new_gpt(6, 16);
     g_autoptr(MtfMachine) machine = mtf_machine_load("v100", NULL);
@@ -228,8 +219,7 @@ static void stages_may_have_unequal_devices(void **state) {
 }
 
 /* Domains of two chunks: plans come with the fastest first, one for each number of chunks. */
-static void domains_may_have_several_chunks(void **state) {
-    (void)state;
+TEST(domains_may_have_several_chunks) {
     static const int chunks[] = { 1, 2, 0 };
     g_autoptr(MtfGraph) graph = new_gpt(8, 16);
     g_autoptr(MtfMachine) machine = mtf_machine_load("v100", NULL);
@@ -255,8 +245,7 @@ static double slowest_stage(const MtfCutPlan *plan) {
 }
 
 /* One micro-batch takes as long however it is cut; of steps that overlap, as long as in the slowest stage. */
-static void the_slowest_stage_counts_where_steps_overlap(void **state) {
-    (void)state;
+TEST(the_slowest_stage_counts_where_steps_overlap) {
     g_autoptr(MtfGraph) graph = new_gpt(6, 16);
     g_autoptr(MtfMachine) machine = mtf_machine_load("v100", NULL);
     MtfCutRequest request = request_of(graph, machine, 4);
@@ -274,8 +263,7 @@ static void the_slowest_stage_counts_where_steps_overlap(void **state) {
 
 /* A search that is asked again finds what a new one does; and of each number of micro-batches the best that
  * is found for it alone. */
-static void a_search_may_be_asked_again(void **state) {
-    (void)state;
+TEST(a_search_may_be_asked_again) {
     g_autoptr(MtfGraph) graph = new_gpt(6, 16);
     g_autoptr(MtfMachine) machine = mtf_machine_load("v100", NULL);
     MtfCutRequest request = request_of(graph, machine, 4);
@@ -306,8 +294,7 @@ static void a_search_may_be_asked_again(void **state) {
 
 /* What a search leaves out since stages as large waste work changes nothing: the best plan is that of one which prices
  * all sizes for each number of micro-batches; so it is for less memory, asked again. */
-static void sizes_that_waste_work_are_not_missed(void **state) {
-    (void)state;
+TEST(sizes_that_waste_work_are_not_missed) {
     g_autoptr(MtfGraph) graph = new_gpt(8, 64);
     g_autoptr(MtfMachine) machine = mtf_machine_load("p3.16xlarge", NULL);
     MtfCutRequest request = request_of(graph, machine, 32), whole = request;
@@ -331,8 +318,7 @@ static bool ends_a_layer(const MtfGraph *graph, const MtfCutStage *stage) {
 
 /* Megatron-LM has one way for all stages of equal devices, which part layers; what else may be done is never
  * slower. */
-static void megatron_has_one_way_for_all_stages(void **state) {
-    (void)state;
+TEST(megatron_has_one_way_for_all_stages) {
     static const int chunks[] = { 1, 2, 0 };
     g_autoptr(MtfGraph) graph = new_gpt(8, 16);
     g_autoptr(MtfMachine) machine = mtf_machine_load("v100", NULL);
@@ -364,8 +350,7 @@ static void megatron_has_one_way_for_all_stages(void **state) {
 
 /* A row of layers longer than the parts that stages of any size are chosen between is still cut
  * between its layers: 38 layers on 4 equal stages leave no stage with more than 10. */
-static void long_rows_are_cut_between_layers(void **state) {
-    (void)state;
+TEST(long_rows_are_cut_between_layers) {
     g_autoptr(MtfGraph) graph = new_gpt(38, 8);
     g_autoptr(MtfMachine) machine = mtf_machine_load("v100", NULL);
     MtfCutRequest request = request_of(graph, machine, 4);
@@ -383,8 +368,7 @@ static void long_rows_are_cut_between_layers(void **state) {
 
 /* What was priced while there was more memory, of which some was left out beside better plans, leaves no better cut
  * out where there is less. */
-static void prices_from_more_memory_lead_to_no_worse_cuts(void **state) {
-    (void)state;
+TEST(prices_from_more_memory_lead_to_no_worse_cuts) {
     g_autoptr(MtfGraph) graph = new_gpt(8, 16);
     g_autoptr(MtfMachine) machine = mtf_machine_load("v100", NULL);
     MtfCutRequest request = request_of(graph, machine, 4);
@@ -403,8 +387,7 @@ static void prices_from_more_memory_lead_to_no_worse_cuts(void **state) {
 }
 
 /* A second that the host adds to a step makes it a second longer, however many stages there are. */
-static void what_the_host_adds_to_a_step_comes_once(void **state) {
-    (void)state;
+TEST(what_the_host_adds_to_a_step_comes_once) {
     g_autoptr(MtfGraph) graph = new_gpt(6, 8);
     g_autoptr(MtfMachine) machine = mtf_machine_load("v100", NULL);
     assert_true(mtf_machine_set_software(machine, "megatron-core", NULL));
@@ -420,8 +403,7 @@ static void what_the_host_adds_to_a_step_comes_once(void **state) {
 
 /* Four stages of a device each hold 4, 3, 2, 1 micro-batches. In the memory of which the first would need
  * more if it kept all, the plan is faster than the one that recomputes everywhere, and later stages keep. */
-static void early_stages_alone_recompute(void **state) {
-    (void)state;
+TEST(early_stages_alone_recompute) {
     g_autoptr(MtfGraph) graph = new_gpt(8, 16);
     g_autoptr(MtfMachine) machine = mtf_machine_load("v100", NULL);
     MtfCutRequest request = request_of(graph, machine, 4);
@@ -553,8 +535,7 @@ static double best_of_all_cuts(const Chain *chain, const MtfCutModel *model) {
 /* 2,000 drawn chains: the same step as by trying each cut with each way for each stage; in some the stages
  * of the best plan differ in what they recompute, in some nothing fits. In half of them stages are given what they
  * recompute. */
-static void mixed_stages_are_the_best_of_all(void **state) {
-    (void)state;
+TEST(mixed_stages_are_the_best_of_all) {
     int mixed = 0, unfit = 0;
     MtfRecompute given[4];
     g_autoptr(GRand) random = g_rand_new_with_seed(7);
@@ -595,8 +576,7 @@ static void mixed_stages_are_the_best_of_all(void **state) {
 }
 
 /* A TPU v4 is cut into slices of 1, 4, 8 … chips: two stages of eight are halves, and nobody looks for slices of two. */
-static void stages_are_slices_of_the_machine(void **state) {
-    (void)state;
+TEST(stages_are_slices_of_the_machine) {
     GError *error = NULL;
     g_autoptr(MtfGraph) graph = new_gpt(4, 8);
     g_autoptr(MtfMachine) machine = mtf_machine_load("tpu-v4", NULL);
@@ -609,8 +589,7 @@ static void stages_are_slices_of_the_machine(void **state) {
         assert_int_equal(g_array_index(plan->stages, MtfCutStage, s).devices, 4);
 }
 
-static void a_plan_marks_every_operation(void **state) {
-    (void)state;
+TEST(a_plan_marks_every_operation) {
     g_autoptr(MtfGraph) graph = new_gpt(4, 8);
     g_autoptr(MtfMachine) machine = mtf_machine_load("v100", NULL);
     MtfCutRequest request = request_of(graph, machine, 4);
@@ -626,8 +605,7 @@ static void a_plan_marks_every_operation(void **state) {
     assert_int_equal(mtf_graph_stages(graph), 2);
 }
 
-static void too_little_memory_is_said(void **state) {
-    (void)state;
+TEST(too_little_memory_is_said) {
     g_autoptr(MtfGraph) graph = new_gpt(4, 8);
     g_autoptr(MtfMachine) machine = mtf_machine_load("v100", NULL);
     MtfCutRequest request = request_of(graph, machine, 4);
@@ -638,8 +616,7 @@ static void too_little_memory_is_said(void **state) {
 }
 
 /* Stages of equal halves of layers, which take turns, are alike, the first and the last are not. */
-static void equal_stages_are_alike(void **state) {
-    (void)state;
+TEST(equal_stages_are_alike) {
     g_autoptr(MtfGraph) graph = new_gpt(8, 8);
     g_autoptr(MtfGraphUnits) units = mtf_graph_units_new(graph, 32);
     for (int u = 0; u < units->units; u++)
@@ -656,33 +633,4 @@ static void equal_stages_are_alike(void **state) {
     assert_false(mtf_graphs_are_alike(one, g_ptr_array_index(split->graphs, middle + 1)));
     assert_false(mtf_graphs_are_alike(one, g_ptr_array_index(split->graphs, 0)));
     assert_false(mtf_graphs_are_alike(one, g_ptr_array_index(split->graphs, units->units - 1)));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(units_are_the_layers_and_their_ends),
-        cmocka_unit_test(units_of_a_convolutional_network_are_its_blocks),
-        cmocka_unit_test(the_last_unit_holds_more_than_the_loss),
-        cmocka_unit_test(no_unit_is_made_of_constants),
-        cmocka_unit_test(a_perceptron_is_cut_between_its_layers),
-        cmocka_unit_test(one_tensor_crosses_between_layers),
-        cmocka_unit_test(many_layers_are_grouped_equally),
-        cmocka_unit_test(cuts_cover_the_graph_and_the_devices),
-        cmocka_unit_test(stages_may_have_unequal_devices),
-        cmocka_unit_test(domains_may_have_several_chunks),
-        cmocka_unit_test(the_slowest_stage_counts_where_steps_overlap),
-        cmocka_unit_test(a_search_may_be_asked_again),
-        cmocka_unit_test(sizes_that_waste_work_are_not_missed),
-        cmocka_unit_test(megatron_has_one_way_for_all_stages),
-        cmocka_unit_test(long_rows_are_cut_between_layers),
-        cmocka_unit_test(prices_from_more_memory_lead_to_no_worse_cuts),
-        cmocka_unit_test(what_the_host_adds_to_a_step_comes_once),
-        cmocka_unit_test(early_stages_alone_recompute),
-        cmocka_unit_test(mixed_stages_are_the_best_of_all),
-        cmocka_unit_test(stages_are_slices_of_the_machine),
-        cmocka_unit_test(a_plan_marks_every_operation),
-        cmocka_unit_test(too_little_memory_is_said),
-        cmocka_unit_test(equal_stages_are_alike),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

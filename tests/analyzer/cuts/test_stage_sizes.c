@@ -23,36 +23,31 @@ static void assert_sizes(const char *machine, int64_t devices, int stages, const
     assert_string_equal(text, expected);
 }
 
-static void equal_shares_come_with_half_and_twice_as_many(void **state) {
-    (void)state;
+TEST(equal_shares_come_with_half_and_twice_as_many) {
     assert_sizes("h100", 24, 3, "4 8 16");
     assert_sizes("h100", 8, 1, "8");
 }
 
 /* A half of 10 devices and single ones are no four stages: 3 + 3 + 3 + 1 are. */
-static void sizes_next_to_a_share_are_there_where_others_do_not_add_up(void **state) {
-    (void)state;
+TEST(sizes_next_to_a_share_are_there_where_others_do_not_add_up) {
     assert_sizes("h100", 10, 4, "1 2 3 5");
     assert_sizes("h100", 7, 3, "1 2 3");
 }
 
 /* TPU v4 has slices of 1, 4, 8, 16, 32 … devices, and none of 12, 6, 3 or 2. */
-static void where_there_is_no_such_slice_its_neighbours_are_taken(void **state) {
-    (void)state;
+TEST(where_there_is_no_such_slice_its_neighbours_are_taken) {
     assert_sizes("tpu-v4", 24, 2, "8 16");
     assert_sizes("tpu-v4", 12, 5, "1 4 8");
 }
 
 /* 4 + 1 + 1, or 4 + 1 + 1 + 1: any number of stages. */
-static void slices_add_up_to_devices_that_are_none(void **state) {
-    (void)state;
+TEST(slices_add_up_to_devices_that_are_none) {
     assert_sizes("tpu-v4", 6, 0, "1 4");
     assert_sizes("tpu-v4", 7, 0, "1 4");
     assert_sizes("tpu-v4", 8, 0, "1 4 8");
 }
 
-static void slices_that_do_not_add_up_are_refused_with_numbers_that_do(void **state) {
-    (void)state;
+TEST(slices_that_do_not_add_up_are_refused_with_numbers_that_do) {
     g_autoptr(GError) error = NULL;
     g_autofree char *text = sizes_text("tpu-v4", 7, 3, &error);
     assert_null(text);
@@ -60,22 +55,9 @@ static void slices_that_do_not_add_up_are_refused_with_numbers_that_do(void **st
     assert_non_null(strstr(error->message, "no 3 of them have 7: give 6 or 9 devices"));
 }
 
-static void each_stage_has_a_device(void **state) {
-    (void)state;
+TEST(each_stage_has_a_device) {
     g_autoptr(GError) error = NULL;
     g_autofree char *text = sizes_text("h100", 4, 8, &error);
     assert_null(text);
     assert_string_equal(error->message, "8 stages need 8 devices or more, not 4");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equal_shares_come_with_half_and_twice_as_many),
-        cmocka_unit_test(where_there_is_no_such_slice_its_neighbours_are_taken),
-        cmocka_unit_test(sizes_next_to_a_share_are_there_where_others_do_not_add_up),
-        cmocka_unit_test(each_stage_has_a_device),
-        cmocka_unit_test(slices_add_up_to_devices_that_are_none),
-        cmocka_unit_test(slices_that_do_not_add_up_are_refused_with_numbers_that_do),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,8 +50,7 @@ static void check_random_choices(MtfFreeSetup *setup, int rounds) {
     }
 }
 
-static void a_choice_costs_what_its_program_costs(void **state) {
-    (void)state;
+TEST(a_choice_costs_what_its_program_costs) {
     MtfFreeSetup setup;
     mtf_free_setup_init(&setup, two_layer_graph(64, 32, 48), "r:2;c:3");
     check_random_choices(&setup, 300);
@@ -61,8 +60,7 @@ static void a_choice_costs_what_its_program_costs(void **state) {
     mtf_free_setup_clear(&setup);
 }
 
-static void so_does_one_of_micro_batches(void **state) {
-    (void)state;
+TEST(so_does_one_of_micro_batches) {
     MtfFreeSetup setup;
     mtf_free_setup_init(&setup, small_transformer(4), "r:2;c:2");
     check_random_choices(&setup, 20);
@@ -71,8 +69,7 @@ static void so_does_one_of_micro_batches(void **state) {
 
 /* A framework launches local steps of the forward and the backward pass at prices of their own, and those of
  * updates at none. */
-static void so_does_one_of_a_framework(void **state) {
-    (void)state;
+TEST(so_does_one_of_a_framework) {
     MtfFreeSetup setup;
     mtf_free_setup_init_on(&setup, small_transformer(1), "r:2;c:2", "h100", "megatron-core");
     check_random_choices(&setup, 20);
@@ -109,8 +106,7 @@ static int count_allgathers(const MtfProgram *program) {
 /* h kept split on batch, everything that reads it in copies: five gathers, three in the forward
  * phase. A whole reading there leaves one and saves the price of two; h is gathered no less often
  * in the backward phase. */
-static void one_copy_serves_all_consumers_of_a_phase(void **state) {
-    (void)state;
+TEST(one_copy_serves_all_consumers_of_a_phase) {
     MtfFreeSetup setup;
     mtf_free_setup_init(&setup, mtf_test_graph(two_phases), "r:2");
     int h = mtf_graph_find_tensor(setup.graph, "h");
@@ -132,8 +128,7 @@ static void one_copy_serves_all_consumers_of_a_phase(void **state) {
 }
 
 /* A reading in the kept placement is no copy: the same program. */
-static void a_reading_in_the_kept_placement_costs_nothing(void **state) {
-    (void)state;
+TEST(a_reading_in_the_kept_placement_costs_nothing) {
     MtfFreeSetup setup;
     mtf_free_setup_init(&setup, mtf_test_graph(two_phases), "r:2");
     int h = mtf_graph_find_tensor(setup.graph, "h");
@@ -148,8 +143,7 @@ static void a_reading_in_the_kept_placement_costs_nothing(void **state) {
 
 /* A copy made for the last phase stands for the tensor from then on, so the problem's peak of any
  * choice is no more than what its program keeps live. */
-static void the_problem_models_memory_from_below(void **state) {
-    (void)state;
+TEST(the_problem_models_memory_from_below) {
     MtfFreeSetup setup;
     mtf_free_setup_init(&setup, small_transformer(1), "r:2;c:2");
     g_autoptr(GRand) random = g_rand_new_with_seed(5);
@@ -168,8 +162,7 @@ static void the_problem_models_memory_from_below(void **state) {
     mtf_free_setup_clear(&setup);
 }
 
-static void phases_that_share_a_copy_have_nodes_of_their_own(void **state) {
-    (void)state;
+TEST(phases_that_share_a_copy_have_nodes_of_their_own) {
     MtfFreeSetup setup;
     mtf_free_setup_init(&setup, mtf_test_graph(two_phases), "r:2");
     assert_true(mtf_free_problem_find_node(setup.problem, "h@forward") >= 0);
@@ -181,8 +174,7 @@ static void phases_that_share_a_copy_have_nodes_of_their_own(void **state) {
 
 /* s reads h twice: both copies are paid (PaSE loses one of two edges between the same pair). h is
  * made split and s wants it whole, so the gather is paid twice. */
-static void two_edges_between_the_same_pair_are_both_paid(void **state) {
-    (void)state;
+TEST(two_edges_between_the_same_pair_are_both_paid) {
     MtfFreeSetup setup;
     mtf_free_setup_init(
         &setup,
@@ -213,8 +205,7 @@ static void two_edges_between_the_same_pair_are_both_paid(void **state) {
 }
 
 /* A rule layout is one of the choices and costs no more there. */
-static void rule_layouts_are_choices(void **state) {
-    (void)state;
+TEST(rule_layouts_are_choices) {
     MtfFreeSetup setup;
     mtf_free_setup_init(&setup, small_transformer(1), "r:2;c:2");
     GError *error = NULL;
@@ -231,8 +222,7 @@ static void rule_layouts_are_choices(void **state) {
 }
 
 /* The local price of every alternative is the difference of two whole evaluations. */
-static void alternatives_are_priced_as_whole_choices(void **state) {
-    (void)state;
+TEST(alternatives_are_priced_as_whole_choices) {
     MtfFreeSetup setup;
     mtf_free_setup_init(&setup, two_layer_graph(64, 32, 48), "r:2;c:3");
     g_autoptr(GRand) random = g_rand_new_with_seed(11);
@@ -257,8 +247,7 @@ static void alternatives_are_priced_as_whole_choices(void **state) {
 }
 
 /* As `search --dump-problem` writes it and `solve` reads it. */
-static void a_written_problem_is_solved_like_the_one_in_memory(void **state) {
-    (void)state;
+TEST(a_written_problem_is_solved_like_the_one_in_memory) {
     int64_t limit = MTF_NO_LIMIT;
     for (int round = 0; round < 2; round++) {
         MtfFreeSetup setup;
@@ -282,21 +271,4 @@ static void a_written_problem_is_solved_like_the_one_in_memory(void **state) {
         limit = (int64_t)mtf_layout_problem_evaluate(problem, here->choice).peak * 49 / 50;
         mtf_free_setup_clear(&setup);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_choice_costs_what_its_program_costs),
-        cmocka_unit_test(so_does_one_of_micro_batches),
-        cmocka_unit_test(so_does_one_of_a_framework),
-        cmocka_unit_test(one_copy_serves_all_consumers_of_a_phase),
-        cmocka_unit_test(a_reading_in_the_kept_placement_costs_nothing),
-        cmocka_unit_test(the_problem_models_memory_from_below),
-        cmocka_unit_test(phases_that_share_a_copy_have_nodes_of_their_own),
-        cmocka_unit_test(two_edges_between_the_same_pair_are_both_paid),
-        cmocka_unit_test(rule_layouts_are_choices),
-        cmocka_unit_test(alternatives_are_priced_as_whole_choices),
-        cmocka_unit_test(a_written_problem_is_solved_like_the_one_in_memory),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,8 +36,7 @@ static MtfFreeAnswer search(const MtfFreeSetup *setup, int64_t limit, int64_t ti
 
 /* Where packing adds to what the problem knows, that is counted: a layout of few rounds fits as well, and what is proven
  * is of the problem as it was. */
-static void few_rounds_under_a_tightened_limit_prove_the_same(void **state) {
-    (void)state;
+TEST(few_rounds_under_a_tightened_limit_prove_the_same) {
     MtfFreeSetup setup;
     mtf_free_setup_init(&setup, tiny_graph(), "rows:4");
     MtfFreeAnswer whole = search(&setup, INT64_MAX, 0);
@@ -70,8 +69,7 @@ static int64_t modelled_peak(const MtfFreeSetup *setup, const MtfLayout *layout)
 
 /* Where packing adds much and a byte of it is missing, the limit is lowered below what the solution needs by the
  * problem's own count at once: a byte lower it would be found again, time after time. */
-static void a_lowered_limit_finds_no_solution_again(void **state) {
-    (void)state;
+TEST(a_lowered_limit_finds_no_solution_again) {
     MtfFreeSetup setup;
     mtf_free_setup_init(&setup, tiny_graph(), "rows:4");
     MtfFreeAnswer found = search(&setup, INT64_MAX, 0);
@@ -96,8 +94,7 @@ static void a_lowered_limit_finds_no_solution_again(void **state) {
 
 /* What one choice had beside what the problem counts is not what others would have: where it is counted as if, layouts
  * are left out that a search under a lower limit finds, and that fit under the higher one as well. */
-static void a_higher_limit_finds_what_a_lower_one_does(void **state) {
-    (void)state;
+TEST(a_higher_limit_finds_what_a_lower_one_does) {
     MtfFreeSetup setup;
     mtf_free_setup_init(&setup, tiny_graph_of(&mtf_model_unet), "rows:4");
     MtfFreeAnswer higher = search(&setup, INT64_MAX, 0);
@@ -130,8 +127,7 @@ static MtfFreeAnswer search_from(const MtfFreeSetup *setup, int64_t limit, const
 
 /* Where a search under a tightened limit found the answer, one that begins with it ends those that cannot better it: it
  * comes to less than a third as many solutions, and to no dearer answer. */
-static void what_cannot_better_the_answer_is_given_up(void **state) {
-    (void)state;
+TEST(what_cannot_better_the_answer_is_given_up) {
     MtfFreeSetup setup;
     mtf_free_setup_init(&setup, tiny_graph_of(&mtf_model_unet), "rows:4");
     MtfFreeAnswer found = search(&setup, INT64_MAX, 0);
@@ -164,8 +160,7 @@ static MtfFreeAnswer search_beside(const MtfFreeSetup *setup, double hopeless_se
 
 /* A solution of a longer step ends the search without a layout, and without a word on what would fit; one that is no
  * longer is found as ever. */
-static void a_hopeless_solution_is_no_answer(void **state) {
-    (void)state;
+TEST(a_hopeless_solution_is_no_answer) {
     MtfFreeSetup setup;
     mtf_free_setup_init(&setup, tiny_graph(), "rows:4");
     MtfFreeAnswer found = search_beside(&setup, 0);
@@ -181,15 +176,4 @@ static void a_hopeless_solution_is_no_answer(void **state) {
     mtf_free_answer_clear(&as_long);
     mtf_free_answer_clear(&longer);
     mtf_free_setup_clear(&setup);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(few_rounds_under_a_tightened_limit_prove_the_same),
-        cmocka_unit_test(a_lowered_limit_finds_no_solution_again),
-        cmocka_unit_test(a_higher_limit_finds_what_a_lower_one_does),
-        cmocka_unit_test(what_cannot_better_the_answer_is_given_up),
-        cmocka_unit_test(a_hopeless_solution_is_no_answer),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

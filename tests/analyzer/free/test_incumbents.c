@@ -111,7 +111,7 @@ static void check_fitting(MtfIncumbents *incumbents, int64_t limit) {
 }
 
 /* At every limit where one more of them fits, and a byte below. */
-static void what_is_measured_late_is_as_if_all_were_measured_before(void **state) {
+TEST(what_is_measured_late_is_as_if_all_were_measured_before) {
     const MtfFreeSetup *setup = *state;
     g_autoptr(GPtrArray) standards = mtf_standard_layouts(setup->problem);
     g_autoptr(GArray) all = measure_all(setup, standards);
@@ -131,7 +131,7 @@ static void what_is_measured_late_is_as_if_all_were_measured_before(void **state
     assert_int_equal(mtf_incumbents_smallest(incumbents)->arena_bytes, smallest);
 }
 
-static void what_is_added_is_priced_and_free_layouts_are_not_shown(void **state) {
+TEST(what_is_added_is_priced_and_free_layouts_are_not_shown) {
     const MtfFreeSetup *setup = *state;
     g_autoptr(MtfLayout) whole = mtf_layout_new(setup->graph, &setup->mesh);
     g_autoptr(MtfProgram) program = mtf_lower(setup->graph, whole);
@@ -146,7 +146,7 @@ static void what_is_added_is_priced_and_free_layouts_are_not_shown(void **state)
     assert_int_equal(shown->len, 0);
 }
 
-static void what_is_known_of_a_layout_is_taken_as_it_is(void **state) {
+TEST(what_is_known_of_a_layout_is_taken_as_it_is) {
     const MtfFreeSetup *setup = *state;
     g_autoptr(MtfLayout) whole = mtf_layout_new(setup->graph, &setup->mesh);
     g_autoptr(MtfIncumbents) incumbents = mtf_incumbents_new(setup->graph, &setup->pricer);
@@ -160,7 +160,7 @@ static void what_is_known_of_a_layout_is_taken_as_it_is(void **state) {
 }
 
 /* Of three the one that came with its figures; and all of those that were shown before. */
-static void without_time_only_what_is_measured_is_shown(void **state) {
+TEST(without_time_only_what_is_measured_is_shown) {
     const MtfFreeSetup *setup = *state;
     g_autoptr(MtfLayout) whole = mtf_layout_new(setup->graph, &setup->mesh);
     g_autoptr(MtfIncumbents) incumbents = mtf_incumbents_new(setup->graph, &setup->pricer);
@@ -181,7 +181,7 @@ static void without_time_only_what_is_measured_is_shown(void **state) {
 }
 
 /* A search that was cancelled measures nothing; one with time all that is shown. */
-static void measuring_ends_with_the_time(void **state) {
+TEST(measuring_ends_with_the_time) {
     MtfSearchControl control;
     g_autoptr(MtfIncumbents) incumbents = standards_of(*state);
     g_autoptr(MtfIncumbents) others = standards_of(*state);
@@ -201,7 +201,7 @@ static void measuring_ends_with_the_time(void **state) {
 }
 
 /* Each that fits is lowered, packed and scheduled here as it is then; a byte less than the least leaves all as they were. */
-static void joined_exchanges_shorten_steps_of_what_fits(void **state) {
+TEST(joined_exchanges_shorten_steps_of_what_fits) {
     const MtfFreeSetup *setup = *state;
     g_autoptr(MtfIncumbents) incumbents = standards_of(setup), apart = standards_of(setup);
     mtf_incumbents_join(incumbents, mtf_incumbents_smallest(incumbents)->arena_bytes - 1, 0);
@@ -227,13 +227,5 @@ static void joined_exchanges_shorten_steps_of_what_fits(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_measured_late_is_as_if_all_were_measured_before),
-        cmocka_unit_test(what_is_added_is_priced_and_free_layouts_are_not_shown),
-        cmocka_unit_test(what_is_known_of_a_layout_is_taken_as_it_is),
-        cmocka_unit_test(without_time_only_what_is_measured_is_shown),
-        cmocka_unit_test(measuring_ends_with_the_time),
-        cmocka_unit_test(joined_exchanges_shorten_steps_of_what_fits),
-    };
-    return cmocka_run_group_tests(tests, setup_init, setup_clear);
+    return mtf_tests_run(setup_init, setup_clear);
 }

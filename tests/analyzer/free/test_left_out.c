@@ -71,8 +71,7 @@ static void check_choices(const MtfModelFamily *family, const char *mesh) {
     mtf_free_setup_clear(&setup);
 }
 
-static void what_is_noted_excludes_its_choice_and_costs_nothing(void **state) {
-    (void)state;
+TEST(what_is_noted_excludes_its_choice_and_costs_nothing) {
     check_choices(&mtf_model_transformer_lm, "rows:4");
     check_choices(&mtf_model_unet, "rows:2;cols:2");
 }
@@ -122,8 +121,7 @@ static void check_move(const MtfFreeSetup *setup, const MtfLayoutProblem *posed,
         }
 }
 
-static void a_resharding_needs_its_copy_and_none_needs_nothing(void **state) {
-    (void)state;
+TEST(a_resharding_needs_its_copy_and_none_needs_nothing) {
     MtfFreeSetup setup;
     mtf_free_setup_init(&setup, tiny_graph(&mtf_model_unet), "rows:4");
     const MtfLayoutProblem *problem = mtf_free_problem_get(setup.problem);
@@ -141,12 +139,4 @@ static void a_resharding_needs_its_copy_and_none_needs_nothing(void **state) {
     for (int e = first; e < edges; e += 2)
         check_move(&setup, posed, e);
     mtf_free_setup_clear(&setup);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_noted_excludes_its_choice_and_costs_nothing),
-        cmocka_unit_test(a_resharding_needs_its_copy_and_none_needs_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,8 +19,7 @@ static MtfMesh mesh_of(const char *text) {
 }
 
 /* Six axes among five indexes and none: 11! / (6! 5!) = 462 of 6^6. */
-static void six_axes_of_two_cut_five_indexes_in_462_ways(void **state) {
-    (void)state;
+TEST(six_axes_of_two_cut_five_indexes_in_462_ways) {
     g_autoptr(MtfGraph) graph = mtf_test_graph(five);
     MtfMesh mesh = mesh_of("a:2;b:2;c:2;d:2;e:2;f:2");
     g_autoptr(GArray) all = mtf_strategies(graph, &mesh, 0, NULL, 0);
@@ -45,8 +44,7 @@ static int64_t least_of_all(const MtfGraph *graph, const MtfMesh *mesh, const Mt
     return sum;
 }
 
-static void the_least_of_the_operations_is_that_of_all_their_strategies(void **state) {
-    (void)state;
+TEST(the_least_of_the_operations_is_that_of_all_their_strategies) {
     static const char *const machines[] = { "cpu-host", "h100", "tpu-v4" };
     static const char *const meshes[] = { "a:2", "a:4;b:2", "a:2;b:3;c:2", "a:2;b:2;c:2;d:2" };
     g_autoptr(MtfGraph) layers = mtf_test_layers(2, 64, 32, 120);
@@ -62,12 +60,4 @@ static void the_least_of_the_operations_is_that_of_all_their_strategies(void **s
             assert_int_equal(least, least_of_all(graph, &mesh, &pricer));
             assert_true(least >= mtf_price_floor(&pricer, graph, &mesh));
         }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(six_axes_of_two_cut_five_indexes_in_462_ways),
-        cmocka_unit_test(the_least_of_the_operations_is_that_of_all_their_strategies),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

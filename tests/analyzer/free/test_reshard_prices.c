@@ -107,8 +107,7 @@ static void check_all(GRand *random, const MtfGraph *graph, const MtfMesh *mesh,
     }
 }
 
-static void a_price_found_once_is_that_of_its_program(void **state) {
-    (void)state;
+TEST(a_price_found_once_is_that_of_its_program) {
     static const char *const meshes[] = { "a:8", "a:4;b:2", "a:3;b:4", "a:2;b:4;c:2",
                                           "a:2;b:2;c:3" };
     g_autoptr(GRand) random = g_rand_new_with_seed(11);
@@ -136,8 +135,7 @@ static const char *const likely_tensors =
     "  {'name': 'h', 'op': 'tanh', 'inputs': ['g']},"
     "  {'name': 'l', 'op': 'reduce_mean', 'inputs': ['h'], 'dims': []}], 'loss': 'l'}";
 
-static void what_one_graph_found_is_right_for_another(void **state) {
-    (void)state;
+TEST(what_one_graph_found_is_right_for_another) {
     static const char *const meshes[] = { "a:8", "a:3;b:4", "a:2;b:4;c:2" };
     static const char *const machines[] = { "tests/support/machines/torus.json", "a100" };
     g_autoptr(GRand) random = g_rand_new_with_seed(12);
@@ -155,12 +153,4 @@ static void what_one_graph_found_is_right_for_another(void **state) {
         check_all(random, second, &mesh, &pricer, paths);
         mtf_known_paths_unref(paths);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_price_found_once_is_that_of_its_program),
-        cmocka_unit_test(what_one_graph_found_is_right_for_another),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

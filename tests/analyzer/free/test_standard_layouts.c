@@ -65,8 +65,7 @@ static int64_t bytes_of(const MtfProgram *program, MtfMemoryKind kind) {
     return bytes;
 }
 
-static void data_parallelism_reduces_every_gradient_once(void **state) {
-    (void)state;
+TEST(data_parallelism_reduces_every_gradient_once) {
     MtfFreeSetup setup;
     setup_init(&setup, mtf_test_graph(perceptron), "r:2;c:2");
     g_autoptr(MtfLayout) layout = layout_called(&setup, "data parallelism");
@@ -81,8 +80,7 @@ static void data_parallelism_reduces_every_gradient_once(void **state) {
 }
 
 /* Gradients are scattered, new weights gathered; m and v are in four pieces. */
-static void zero_1_keeps_optimizer_state_in_pieces(void **state) {
-    (void)state;
+TEST(zero_1_keeps_optimizer_state_in_pieces) {
     MtfFreeSetup setup;
     setup_init(&setup, mtf_test_graph(perceptron), "r:4");
     g_autoptr(MtfLayout) layout = layout_called(&setup, "data parallelism, ZeRO-1");
@@ -97,8 +95,7 @@ static void zero_1_keeps_optimizer_state_in_pieces(void **state) {
 
 /* Weights are in four pieces too: w is gathered forward, v forward and backward (the gradient of x
  * is not wanted, so w is not). */
-static void zero_3_gathers_variables_where_they_are_used(void **state) {
-    (void)state;
+TEST(zero_3_gathers_variables_where_they_are_used) {
     MtfFreeSetup setup;
     setup_init(&setup, mtf_test_graph(perceptron), "r:4");
     g_autoptr(MtfLayout) layout = layout_called(&setup, "data parallelism, ZeRO-3");
@@ -111,8 +108,7 @@ static void zero_3_gathers_variables_where_they_are_used(void **state) {
 }
 
 /* All four processors split d_ff: one reduction of y, 64 x 40, and none of gradients. */
-static void megatron_splits_weights_and_reduces_activations(void **state) {
-    (void)state;
+TEST(megatron_splits_weights_and_reduces_activations) {
     MtfFreeSetup setup;
     setup_init(&setup, mtf_test_graph(perceptron), "r:4");
     g_autoptr(MtfLayout) layout = layout_called(&setup, "Megatron");
@@ -143,8 +139,7 @@ static void check_prices(MtfGraph *forward, const char *mesh) {
     mtf_free_setup_clear(&setup);
 }
 
-static void values_are_prices_of_programs_and_ascend(void **state) {
-    (void)state;
+TEST(values_are_prices_of_programs_and_ascend) {
     check_prices(mtf_test_graph(perceptron), "r:2;c:3");
     g_auto(GStrv) parts = g_strsplit(perceptron, "'variables': [", 2);
     g_autofree char *unread = /* nobody asks for u anywhere */
@@ -159,8 +154,7 @@ static void values_are_prices_of_programs_and_ascend(void **state) {
 }
 
 /* Cubes of 8 on two levels, a batch of 2. */
-static void networks_over_space_split_it_by_hand(void **state) {
-    (void)state;
+TEST(networks_over_space_split_it_by_hand) {
     MtfFreeSetup setup;
     setup_init(&setup, mtf_model_unet.build(&mtf_model_unet.presets[0].settings, NULL), "r:2;c:2");
     static const struct {
@@ -194,8 +188,7 @@ static void networks_over_space_split_it_by_hand(void **state) {
 
 /* Both weights are split along d_ff, one has it first. Pieces of pieces of d_ff would lie elsewhere than what
  * a reduce-scatter leaves: each would be exchanged before the update and after. */
-static void pieces_of_split_weights_are_not_dealt_anew(void **state) {
-    (void)state;
+TEST(pieces_of_split_weights_are_not_dealt_anew) {
     MtfFreeSetup setup;
     setup_init(&setup, mtf_test_graph(perceptron), "data:2;model:2");
     int style = mtf_standard_style(MTF_STANDARD_TENSOR, MTF_STANDARD_ZERO_1, 2);
@@ -212,8 +205,7 @@ static void pieces_of_split_weights_are_not_dealt_anew(void **state) {
 
 /* The pieces over two axes are cut from one dimension: as on one axis of as many processors, each gradient is
  * scattered and each weight gathered once. */
-static void pieces_over_several_axes_travel_at_once(void **state) {
-    (void)state;
+TEST(pieces_over_several_axes_travel_at_once) {
     static const char *const meshes[] = { "r:4", "r:2;c:2" };
     for (gsize m = 0; m < G_N_ELEMENTS(meshes); m++) {
         MtfFreeSetup setup;
@@ -226,8 +218,7 @@ static void pieces_over_several_axes_travel_at_once(void **state) {
     }
 }
 
-static void one_is_that_of_all_of_its_style(void **state) {
-    (void)state;
+TEST(one_is_that_of_all_of_its_style) {
     MtfFreeSetup setup;
     setup_init(&setup, mtf_test_graph(perceptron), "data:2;model:2");
     int nodes = mtf_layout_problem_node_count(mtf_free_problem_get(setup.problem));
@@ -243,19 +234,4 @@ static void one_is_that_of_all_of_its_style(void **state) {
     int spatial = mtf_standard_style(MTF_STANDARD_SPATIAL, MTF_STANDARD_REPLICATED, 2);
     assert_null(mtf_standard_layout(setup.problem, spatial));
     mtf_free_setup_clear(&setup);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pieces_of_split_weights_are_not_dealt_anew),
-        cmocka_unit_test(pieces_over_several_axes_travel_at_once),
-        cmocka_unit_test(one_is_that_of_all_of_its_style),
-        cmocka_unit_test(networks_over_space_split_it_by_hand),
-        cmocka_unit_test(data_parallelism_reduces_every_gradient_once),
-        cmocka_unit_test(zero_1_keeps_optimizer_state_in_pieces),
-        cmocka_unit_test(zero_3_gathers_variables_where_they_are_used),
-        cmocka_unit_test(megatron_splits_weights_and_reduces_activations),
-        cmocka_unit_test(values_are_prices_of_programs_and_ascend),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -91,8 +91,7 @@ static void assert_same_network(const MtfGraph *before, const MtfGraph *after) {
         assert_int_equal(mtf_graph_find_tensor(after, mtf_graph_tensor(after, t)->name), t);
 }
 
-static void layers_are_found_and_named(void **state) {
-    (void)state;
+TEST(layers_are_found_and_named) {
     g_autoptr(MtfGraph) graph = network(5, -1, "scores");
     g_autoptr(MtfGraph) before = mtf_graph_copy(graph);
     mtf_graph_find_layers(graph);
@@ -118,8 +117,7 @@ static void layers_are_found_and_named(void **state) {
 }
 
 /* Of seven layers the fourth is another: the three before and the three behind are blocks of their own. */
-static void another_layer_between_parts_them(void **state) {
-    (void)state;
+TEST(another_layer_between_parts_them) {
     g_autoptr(MtfGraph) graph = network(7, 3, "scores");
     mtf_graph_find_layers(graph);
     assert_int_equal(graph->repeats->len, 2);
@@ -129,8 +127,7 @@ static void another_layer_between_parts_them(void **state) {
     assert_true(mtf_layer_equal(layer_of(graph, "blocks_2/0/act"), (MtfLayer){ 2, 0 }));
 }
 
-static void outputs_keep_their_names(void **state) {
-    (void)state;
+TEST(outputs_keep_their_names) {
     g_autoptr(MtfGraph) graph = network(4, -1, "x3");
     mtf_graph_find_layers(graph);
     assert_int_equal(graph->repeats->len, 1);
@@ -139,20 +136,9 @@ static void outputs_keep_their_names(void **state) {
     assert_true(mtf_layer_equal(layer_of(graph, "blocks/1/add"), (MtfLayer){ 1, 1 }));
 }
 
-static void one_layer_is_none(void **state) {
-    (void)state;
+TEST(one_layer_is_none) {
     g_autoptr(MtfGraph) graph = network(1, -1, "scores");
     mtf_graph_find_layers(graph);
     assert_int_equal(graph->repeats->len, 0);
     assert_int_equal(layer_of(graph, "/blocks.0/y").block, 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(layers_are_found_and_named),
-        cmocka_unit_test(another_layer_between_parts_them),
-        cmocka_unit_test(outputs_keep_their_names),
-        cmocka_unit_test(one_layer_is_none),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,8 +65,7 @@ static GPtrArray *verdicts_of(const MtfMachine *machine, MtfRunTable **table) {
 
 /* Runs that a machine with known factors would have: the fit finds them again, as far as the priors
  * let it, and predicts sources that were left out. */
-static void a_fit_finds_what_made_the_runs(void **state) {
-    (void)state;
+TEST(a_fit_finds_what_made_the_runs) {
     g_autoptr(MtfMachine) library = mtf_machine_load("a100", NULL);
     MtfMachine made = *library;
     MtfFit truth = { .factor = { 0.9, 1, 1.1, 0.8, 1, 1 } };
@@ -85,8 +84,7 @@ static void a_fit_finds_what_made_the_runs(void **state) {
 }
 
 /* One of twelve runs was disturbed: it took 1.6 times as long as its machine takes. */
-static void a_run_unlike_the_others_is_named(void **state) {
-    (void)state;
+TEST(a_run_unlike_the_others_is_named) {
     g_autoptr(MtfMachine) library = mtf_machine_load("a100", NULL);
     g_autoptr(MtfRunTable) table = NULL;
     g_autoptr(GPtrArray) verdicts = verdicts_of(library, &table);
@@ -106,8 +104,7 @@ static void a_run_unlike_the_others_is_named(void **state) {
 
 /* Nothing leaves a node's network idle more than runs that never use it, and fused attention is not in
  * this profile: both stay, and are said to be open. */
-static void what_runs_do_not_determine_stays(void **state) {
-    (void)state;
+TEST(what_runs_do_not_determine_stays) {
     g_autoptr(MtfMachine) library = mtf_machine_load("a100", NULL);
     g_autoptr(MtfRunTable) table = NULL;
     g_autoptr(GPtrArray) verdicts = verdicts_of(library, &table);
@@ -120,8 +117,7 @@ static void what_runs_do_not_determine_stays(void **state) {
 
 /* No share of what the hardware could do is fitted above 1: of runs over a network three times as fast
  * the fit takes the rate of its links, and the rest from what else makes them shorter, each at most so. */
-static void a_fit_leaves_links_no_faster_than_they_are(void **state) {
-    (void)state;
+TEST(a_fit_leaves_links_no_faster_than_they_are) {
     g_autoptr(MtfMachine) library = mtf_machine_load("a100", NULL), fitted = NULL;
     MtfMachine made = *library;
     made.network.axis[0].bandwidth *= 3;
@@ -137,8 +133,7 @@ static void a_fit_leaves_links_no_faster_than_they_are(void **state) {
 }
 
 /* A row is predicted by a machine that its source did not shape. */
-static void a_row_may_be_kept_from_its_fit(void **state) {
-    (void)state;
+TEST(a_row_may_be_kept_from_its_fit) {
     g_autoptr(MtfMachine) library = mtf_machine_load("a100", NULL);
     g_autoptr(MtfRunTable) table = NULL;
     g_autoptr(GPtrArray) verdicts = verdicts_of(library, &table);
@@ -153,8 +148,7 @@ static void a_row_may_be_kept_from_its_fit(void **state) {
 }
 
 /* nccl-tests and plain pairs say the same. */
-static void sweeps_of_collectives_become_tables(void **state) {
-    (void)state;
+TEST(sweeps_of_collectives_become_tables) {
     static const char *const texts[] = {
         "bytes seconds\n1048576 9.2e-05\n1073741824 0.0082\n",
         "# nThread 1\n1048576 262144 float sum -1 92.0 11.4 19.9 0\n"
@@ -175,16 +169,4 @@ static void sweeps_of_collectives_become_tables(void **state) {
         assert_true(fabs(curve->y[1] - 0.0082) < 1e-9 && fabs(curve->y[0] - 92e-6) < 1e-12);
         remove(path);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_fit_finds_what_made_the_runs),
-        cmocka_unit_test(a_run_unlike_the_others_is_named),
-        cmocka_unit_test(what_runs_do_not_determine_stays),
-        cmocka_unit_test(a_fit_leaves_links_no_faster_than_they_are),
-        cmocka_unit_test(a_row_may_be_kept_from_its_fit),
-        cmocka_unit_test(sweeps_of_collectives_become_tables),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

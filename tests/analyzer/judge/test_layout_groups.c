@@ -22,8 +22,7 @@ static MtfLayoutOrder order_of(const MtfTimedLayout *layouts, guint n) {
     return order;
 }
 
-static void the_order_counts_and_no_sizes(void **state) {
-    (void)state;
+TEST(the_order_counts_and_no_sizes) {
     const MtfTimedLayout right[] = { { 1, 10 }, { 2, 11 }, { 30, 12 }, { 40, 500 } };
     const MtfTimedLayout wrong[] = { { 4, 10 }, { 3, 11 }, { 2, 12 }, { 1, 20 } };
     MtfLayoutOrder order = order_of(right, 4);
@@ -35,8 +34,7 @@ static void the_order_counts_and_no_sizes(void **state) {
 }
 
 /* Ranks 0.5 0.5 2 beside 0 1 2, less 1: (0.5 + 0 + 1) / sqrt(1.5 x 2) = 0.866. */
-static void equal_values_share_their_rank(void **state) {
-    (void)state;
+TEST(equal_values_share_their_rank) {
     const MtfTimedLayout layouts[] = { { 5, 1 }, { 5, 2 }, { 6, 3 } };
     assert_near(order_of(layouts, 3).rank, 1.5 / sqrt(3), 1e-12);
     const MtfTimedLayout alike[] = { { 5, 1 }, { 5, 2 }, { 5, 3 } };
@@ -45,8 +43,7 @@ static void equal_values_share_their_rank(void **state) {
 
 /* 1 and 1.03 change places where a normal number exceeds 0.03 / (0.03 sqrt(1 + 1.03^2)) = 0.697, in 0.243
  * of all draws; the correlation is 0.5 then: 1 - 0.243 / 2 = 0.879, within three deviations of 200 draws. */
-static void a_second_measurement_may_differ(void **state) {
-    (void)state;
+TEST(a_second_measurement_may_differ) {
     const MtfTimedLayout near[] = { { 1, 1 }, { 2, 1.03 }, { 3, 10 } };
     const MtfTimedLayout far[] = { { 3, 1 }, { 2, 2 }, { 1, 4 } };
     assert_near(order_of(near, 3).remeasured, 0.879, 0.046);
@@ -58,8 +55,7 @@ static void a_second_measurement_may_differ(void **state) {
 }
 
 /* (3 x 1 + 4 x -1) / 7; the pair is too few. */
-static void groups_weigh_as_many_as_their_rows(void **state) {
-    (void)state;
+TEST(groups_weigh_as_many_as_their_rows) {
     const MtfTimedLayout three[] = { { 1, 1 }, { 2, 2 }, { 3, 4 } };
     const MtfTimedLayout four[] = { { 4, 1 }, { 3, 2 }, { 2, 4 }, { 1, 8 } };
     g_autoptr(GPtrArray) groups = g_ptr_array_new_with_free_func(mtf_layout_group_free);
@@ -72,14 +68,4 @@ static void groups_weigh_as_many_as_their_rows(void **state) {
     assert_int_equal(counted, 2);
     assert_near(mean.rank, -1.0 / 7, 1e-12);
     assert_near(mean.regret, 4.0 * 7 / 7, 1e-12); /* 8 / 1 - 1 of four rows */
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_order_counts_and_no_sizes),
-        cmocka_unit_test(equal_values_share_their_rank),
-        cmocka_unit_test(a_second_measurement_may_differ),
-        cmocka_unit_test(groups_weigh_as_many_as_their_rows),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,8 +42,7 @@ static MtfTrainingRun measured_run(size_t i) {
     return run;
 }
 
-static void programs_say_what_the_allocator_gave_out(void **state) {
-    (void)state;
+TEST(programs_say_what_the_allocator_gave_out) {
     g_autoptr(MtfMachine) machine = mtf_machine_load("h100", NULL);
     for (size_t i = 0; i < G_N_ELEMENTS(measured); i++) {
         g_autoptr(MtfSoftware) software = mtf_software_load(measured[i].software, NULL);
@@ -61,8 +60,7 @@ static void programs_say_what_the_allocator_gave_out(void **state) {
 
 /* GPT of 1.5 billion parameters in 8 stages: 30, 40, 32 and 59 GB (arXiv 2401.10241, tables 3 and 5), of which no
  * profile was fitted to any. */
-static void programs_of_stages_say_what_schedules_hold(void **state) {
-    (void)state;
+TEST(programs_of_stages_say_what_schedules_hold) {
     static const struct {
         int64_t chunks;
         MtfRunOrder order;
@@ -96,12 +94,4 @@ static void programs_of_stages_say_what_schedules_hold(void **state) {
         assert_true(mtf_run_plan(&run, &placed, &plan, NULL));
         assert_true(fabs(plan.memory.device / 0x1p30 / runs[i].gib - 1) < 0.08);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(programs_say_what_the_allocator_gave_out),
-        cmocka_unit_test(programs_of_stages_say_what_schedules_hold),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,8 +5,7 @@
 
 #include <string.h>
 
-static void shardings_have_many_names(void **state) {
-    (void)state;
+TEST(shardings_have_many_names) {
     static const struct {
         const char *words;
         MtfSharding sharding;
@@ -30,8 +29,7 @@ static void shardings_have_many_names(void **state) {
     assert_false(mtf_sharding_of_words("HSDP", &sharding));
 }
 
-static void recomputation_is_none_a_part_or_all(void **state) {
-    (void)state;
+TEST(recomputation_is_none_a_part_or_all) {
     MtfRedo redo;
     assert_true(mtf_redo_of_words("Full", &redo) && redo == MTF_REDO_FULL);
     assert_true(mtf_redo_of_words("core_attn", &redo) && redo == MTF_REDO_SELECTIVE);
@@ -39,8 +37,7 @@ static void recomputation_is_none_a_part_or_all(void **state) {
     assert_false(mtf_redo_of_words("every 2 layers", &redo));
 }
 
-static void what_was_measured_is_spelt_in_many_ways(void **state) {
-    (void)state;
+TEST(what_was_measured_is_spelt_in_many_ways) {
     static const struct {
         const char *words;
         MtfMeasured measured;
@@ -68,8 +65,7 @@ static void what_was_measured_is_spelt_in_many_ways(void **state) {
     assert_false(mtf_measured_of_words("", &measured, &unit));
 }
 
-static void only_types_with_a_rate_are_priced(void **state) {
-    (void)state;
+TEST(only_types_with_a_rate_are_priced) {
     static const char *const priced[] = { "", "bf16", "fp16 mixed (fp32 Adam states)", "FP8",
                                           "fp32 weights and activations (MXU bf16 passes)" };
     static const char *const others[] = { "fp32", "TF32", "NVFP4", "nvfp4, bf16 rest", "int4" };
@@ -82,20 +78,8 @@ static void only_types_with_a_rate_are_priced(void **state) {
     }
 }
 
-static void a_vocabulary_that_is_not_stated_is_the_models_or_gpt_2s(void **state) {
-    (void)state;
+TEST(a_vocabulary_that_is_not_stated_is_the_models_or_gpt_2s) {
     assert_int_equal(mtf_usual_vocab("ZB-GPT-1.5B"), 32000);
     assert_int_equal(mtf_usual_vocab("GPT-1.5B"), 50304);
     assert_int_equal(mtf_usual_vocab(""), 50304);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shardings_have_many_names),
-        cmocka_unit_test(recomputation_is_none_a_part_or_all),
-        cmocka_unit_test(what_was_measured_is_spelt_in_many_ways),
-        cmocka_unit_test(only_types_with_a_rate_are_priced),
-        cmocka_unit_test(a_vocabulary_that_is_not_stated_is_the_models_or_gpt_2s),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,7 +62,7 @@ static char *digest_of(const MtfGraph *graph, const MtfLayout *layout) {
 }
 
 /* Whether there was a processor to settle a layout beside the proof is chance; what is settled is not. */
-static void what_is_settled_beside_a_proof_is_what_is_settled_after_it(void **state) {
+TEST(what_is_settled_beside_a_proof_is_what_is_settled_after_it) {
     const Setup *setup = *state;
     assert_true(setup->graph->operations->len > MTF_LARGE_OPERATIONS);
     MtfPlanAnswer beside = search(setup, true, 0, NULL), after = search(setup, false, 0, NULL);
@@ -88,7 +88,7 @@ static void what_is_settled_beside_a_proof_is_what_is_settled_after_it(void **st
 /* Little is hidden here, so that a rival of two thirds of the step is out of reach. A first look would say so; where it
  * was beside another rival, the draft, which does not take twice as long, is kept without its proof. A rival that takes
  * as long changes nothing. */
-static void a_proof_ends_where_its_bound_is_far_from_a_rival(void **state) {
+TEST(a_proof_ends_where_its_bound_is_far_from_a_rival) {
     const Setup *setup = *state;
     MtfPlanAnswer alone = search(setup, true, 0, NULL);
     MtfPlanSearchOptions beside = options_of(setup, alone.step_seconds);
@@ -106,9 +106,5 @@ static void a_proof_ends_where_its_bound_is_far_from_a_rival(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_settled_beside_a_proof_is_what_is_settled_after_it),
-        cmocka_unit_test(a_proof_ends_where_its_bound_is_far_from_a_rival),
-    };
-    return cmocka_run_group_tests(tests, setup_init, setup_clear);
+    return mtf_tests_run(setup_init, setup_clear);
 }

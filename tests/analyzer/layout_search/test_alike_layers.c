@@ -13,16 +13,14 @@ static MtfAlikeLayers layers(double alike_seconds) {
                              .alike = { .cost = 1000, .step_seconds = alike_seconds } };
 }
 
-static void alike_layers_are_worth_one_percent(void **state) {
-    (void)state;
+TEST(alike_layers_are_worth_one_percent) {
     MtfAlikeLayers cheap = layers(1.0099), dear = layers(1.0101), none = { .layers = 32 };
     assert_true(mtf_alike_is_worth(&cheap));
     assert_false(mtf_alike_is_worth(&dear));
     assert_false(mtf_alike_is_worth(&none));
 }
 
-static void the_price_of_alike_layers_is_said(void **state) {
-    (void)state;
+TEST(the_price_of_alike_layers_is_said) {
     MtfAlikeLayers cheap = layers(1.005), dear = layers(1.025);
     dear.differences = 3;
     g_autofree char *chosen = mtf_alike_format(&cheap);
@@ -36,18 +34,8 @@ static void the_price_of_alike_layers_is_said(void **state) {
     cJSON_Delete(json);
 }
 
-static void nothing_is_said_of_networks_without_layers(void **state) {
-    (void)state;
+TEST(nothing_is_said_of_networks_without_layers) {
     MtfAlikeLayers none = { 0 };
     assert_null(mtf_alike_format(&none));
     assert_null(mtf_alike_to_json(&none));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(alike_layers_are_worth_one_percent),
-        cmocka_unit_test(the_price_of_alike_layers_is_said),
-        cmocka_unit_test(nothing_is_said_of_networks_without_layers),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

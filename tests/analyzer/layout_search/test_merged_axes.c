@@ -12,8 +12,7 @@ static MtfMesh mesh_of(const char *text) {
 }
 
 /* Three borders among five places: 5! / (2! 3!) = 10. */
-static void neighbours_are_merged_in_every_way(void **state) {
-    (void)state;
+TEST(neighbours_are_merged_in_every_way) {
     MtfMesh mesh = mesh_of("a:2;b:3;c:4;d:5;e:6;f:7");
     g_autoptr(GArray) merges = mtf_axis_merges(&mesh, 3);
     assert_int_equal(merges->len, 10);
@@ -32,8 +31,7 @@ static void neighbours_are_merged_in_every_way(void **state) {
 }
 
 /* Every processor holds the same part of a tensor, whichever mesh says so. */
-static void an_expanded_layout_places_the_same_parts(void **state) {
-    (void)state;
+TEST(an_expanded_layout_places_the_same_parts) {
     g_autoptr(MtfGraph) graph = mtf_graph_new("one");
     int rows = mtf_graph_add_dimension(graph, "rows", 25, NULL);
     int columns = mtf_graph_add_dimension(graph, "columns", 18, NULL);
@@ -63,8 +61,7 @@ static void an_expanded_layout_places_the_same_parts(void **state) {
     }
 }
 
-static void few_axes_stay_as_they_are(void **state) {
-    (void)state;
+TEST(few_axes_stay_as_they_are) {
     g_autoptr(MtfGraph) graph = mtf_graph_new("none");
     MtfMesh three = mesh_of("a:2;b:2;c:2"), six = mesh_of("a:2;b:2;c:2;d:2;e:2;f:2");
     assert_false(mtf_axes_should_merge(graph, &three));
@@ -80,8 +77,7 @@ static void lies_the_same(const MtfMesh *mesh, const MtfAxisMerge *merge,
 }
 
 /* On a torus of 4x6x4, in order and with the axes of the merged mesh dealt out the other way round. */
-static void an_expanded_mapping_lays_each_processor_in_its_place(void **state) {
-    (void)state;
+TEST(an_expanded_mapping_lays_each_processor_in_its_place) {
     MtfMesh mesh = mesh_of("a:2;b:2;c:2;d:3;e:2;f:2");
     const int64_t torus[] = { 4, 6, 4 };
     g_autoptr(GArray) merges = mtf_axis_merges(&mesh, 3);
@@ -107,8 +103,7 @@ static void an_expanded_mapping_lays_each_processor_in_its_place(void **state) {
 }
 
 /* A piece of three places cannot be two axes of two, nor can a walk that turns within them. */
-static void a_mapping_that_cannot_be_divided_is_refused(void **state) {
-    (void)state;
+TEST(a_mapping_that_cannot_be_divided_is_refused) {
     MtfMesh mesh = mesh_of("a:2;b:3;c:2;d:5");
     g_autoptr(GArray) merges = mtf_axis_merges(&mesh, 3);
     MtfAxisMerge merge = g_array_index(merges, MtfAxisMerge, 0);
@@ -132,8 +127,7 @@ static void a_mapping_that_cannot_be_divided_is_refused(void **state) {
     assert_false(mtf_merged_mapping_expand(&mesh, &merge, &merged, &mapping));
 }
 
-static void of_several_meshes_those_of_many_axes_are_left_out(void **state) {
-    (void)state;
+TEST(of_several_meshes_those_of_many_axes_are_left_out) {
     g_autoptr(MtfGraph) graph = mtf_graph_new("one");
     MtfShape shape = { .rank = 5 };
     for (int i = 0; i < 5; i++) {
@@ -154,16 +148,4 @@ static void of_several_meshes_those_of_many_axes_are_left_out(void **state) {
     g_array_remove_index(meshes, 0);
     g_autoptr(MtfMergedMeshes) alone = mtf_merged_meshes_new(graph, meshes, machine);
     assert_int_equal(alone->searched->len, 10);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(neighbours_are_merged_in_every_way),
-        cmocka_unit_test(an_expanded_layout_places_the_same_parts),
-        cmocka_unit_test(few_axes_stay_as_they_are),
-        cmocka_unit_test(an_expanded_mapping_lays_each_processor_in_its_place),
-        cmocka_unit_test(a_mapping_that_cannot_be_divided_is_refused),
-        cmocka_unit_test(of_several_meshes_those_of_many_axes_are_left_out),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

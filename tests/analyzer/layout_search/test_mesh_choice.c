@@ -9,8 +9,7 @@ static const MtfMesh *mesh_at(const GArray *meshes, guint i) {
 }
 
 /* 2^14 in one axis, in two (13 ways) and in three (78). */
-static void of_many_meshes_those_of_two_axes_come_first(void **state) {
-    (void)state;
+TEST(of_many_meshes_those_of_two_axes_come_first) {
     g_autoptr(GArray) all = mtf_mesh_shapes(16384, 3);
     g_autoptr(GArray) first = mtf_meshes_at_first(all);
     assert_int_equal(all->len, 92);
@@ -28,8 +27,7 @@ static int64_t product(const MtfMesh *mesh, int begin, int end) {
 }
 
 /* Of a x b x c, ab x c and a x bc are merges: tried against all pairs. */
-static void what_refines_a_mesh_becomes_it_when_neighbours_are_merged(void **state) {
-    (void)state;
+TEST(what_refines_a_mesh_becomes_it_when_neighbours_are_merged) {
     g_autoptr(GArray) all = mtf_mesh_shapes(720, 3);
     int found = 0;
     for (guint k = 0; k < all->len; k++) {
@@ -49,8 +47,7 @@ static void what_refines_a_mesh_becomes_it_when_neighbours_are_merged(void **sta
     assert_true(found > 10);
 }
 
-static void the_cheapest_rank_first_and_the_dear_not_at_all(void **state) {
-    (void)state;
+TEST(the_cheapest_rank_first_and_the_dear_not_at_all) {
     const MtfRuleMesh rules[] = { { true, 50 }, { false, 10 }, { true, 30 }, { true, 90 } };
     g_autoptr(GArray) by_mesh = g_array_new(FALSE, TRUE, sizeof(MtfRuleMesh));
     g_array_append_vals(by_mesh, rules, G_N_ELEMENTS(rules));
@@ -60,13 +57,4 @@ static void the_cheapest_rank_first_and_the_dear_not_at_all(void **state) {
     assert_int_equal(g_array_index(ranked, int, 1), 0);
     g_autoptr(GArray) best = mtf_meshes_ranked(by_mesh, 1, 1000);
     assert_int_equal(best->len, 1);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(of_many_meshes_those_of_two_axes_come_first),
-        cmocka_unit_test(what_refines_a_mesh_becomes_it_when_neighbours_are_merged),
-        cmocka_unit_test(the_cheapest_rank_first_and_the_dear_not_at_all),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

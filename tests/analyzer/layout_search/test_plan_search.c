@@ -83,8 +83,7 @@ static int check_incumbents(const MtfPlanAnswer *answer, int64_t limit) {
 
 /* A rival of four fifths of the best step is out of reach, as little is hidden here, also where no layout made by hand
  * fits; one that takes as long is not, and changes nothing, but that meshes are left out which it beats. */
-static void a_search_ends_where_its_bound_is_far_from_a_rival(void **state) {
-    (void)state;
+TEST(a_search_ends_where_its_bound_is_far_from_a_rival) {
     g_autoptr(MtfMachine) machine = mtf_machine_load("a100", NULL);
     g_autoptr(MtfGraph) graph = training_graph("transformer-small", NULL, NULL);
     g_autoptr(GArray) mesh = mtf_test_meshes("r:2;c:2");
@@ -125,8 +124,7 @@ static void a_search_ends_where_its_bound_is_far_from_a_rival(void **state) {
 
 /* Beside rivals ever nearer to the best step: a bound of one round is near what is hopeless where that of two says that
  * all is; nothing is near that a rival of nearly that step has; and no bound is above what the best layout costs. */
-static void a_look_says_where_more_rounds_may_find_all_hopeless(void **state) {
-    (void)state;
+TEST(a_look_says_where_more_rounds_may_find_all_hopeless) {
     static const int percents[] = { 86, 87, 88, 97 };
     g_autoptr(MtfMachine) machine = mtf_machine_load("a100", NULL);
     g_autoptr(MtfGraph) graph = training_graph("transformer-small", NULL, NULL);
@@ -154,8 +152,7 @@ static void a_look_says_where_more_rounds_may_find_all_hopeless(void **state) {
 
 /* A look at a large graph has a bound, too, though its search begins with a draft that has none: a rival of a third of
  * what every layout costs is out of reach. */
-static void large_graphs_are_looked_at_by_their_bound(void **state) {
-    (void)state;
+TEST(large_graphs_are_looked_at_by_their_bound) {
     g_autoptr(MtfMachine) machine = mtf_machine_load("a100", NULL);
     g_autoptr(GArray) mesh = mtf_test_meshes("r:2");
     MtfModelSettings settings = mtf_model_mlp.presets[0].settings;
@@ -185,8 +182,7 @@ static int64_t smallest_shown(MtfIncumbents *incumbents) {
     return bytes;
 }
 
-static void no_plan_is_priced_above_a_layout_made_by_hand(void **state) {
-    (void)state;
+TEST(no_plan_is_priced_above_a_layout_made_by_hand) {
     static const struct {
         const char *graph, *mesh, *machine;
     } cases[] = {
@@ -220,8 +216,7 @@ static void no_plan_is_priced_above_a_layout_made_by_hand(void **state) {
 }
 
 /* The plain rules of each are among what the rule search looks at. */
-static void the_hand_made_layouts_are_all_there(void **state) {
-    (void)state;
+TEST(the_hand_made_layouts_are_all_there) {
     static const char *const names[] = {
         "best rule layout",
         "data parallelism",
@@ -283,8 +278,7 @@ static int check_frontier(const MtfGraph *graph, const MtfPlanAnswer *answer) {
 }
 
 /* Where nothing is hidden, and where the cheapest layouts are not the fastest. */
-static void more_memory_never_gives_a_slower_step(void **state) {
-    (void)state;
+TEST(more_memory_never_gives_a_slower_step) {
     static const char *const machines[] = { "cpu-cluster", "tpu-v4" };
     static const char *const sizes_of[] = { "batch", "d_model", "d_ff", NULL };
     static const int64_t sizes[] = { 32, 512, 2048 };
@@ -320,8 +314,7 @@ static void note_most(double cost, double bound, void *user) {
 
 /* Searches that know nothing of one another, in whole steps of memory: the plans get no slower, where
  * the cheapest layouts are not the fastest. Lower limits are searched besides, of which no bound is told. */
-static void separate_searches_are_no_slower_with_more_memory(void **state) {
-    (void)state;
+TEST(separate_searches_are_no_slower_with_more_memory) {
     static const char *const sizes_of[] = { "batch", "d_model", "d_ff", NULL };
     static const int64_t sizes[] = { 32, 512, 2048 };
     g_autoptr(MtfMachine) machine = mtf_machine_load("tpu-v4", NULL);
@@ -351,8 +344,7 @@ static void separate_searches_are_no_slower_with_more_memory(void **state) {
 }
 
 /* A plan under one of the frontier's limits is no slower than the frontier says. */
-static void the_frontiers_limits_are_kept_by_searches(void **state) {
-    (void)state;
+TEST(the_frontiers_limits_are_kept_by_searches) {
     g_autoptr(MtfMachine) machine = mtf_machine_load("cpu-cluster", NULL);
     g_autoptr(MtfGraph) graph = training_graph("mlp", NULL, NULL);
     g_autoptr(GArray) mesh = mtf_test_meshes("r:4");
@@ -372,8 +364,7 @@ static void the_frontiers_limits_are_kept_by_searches(void **state) {
 
 /* The meshes on which Mesh-TensorFlow's automatic mapping is worse than keeping the order, on its
  * torus of 16x16x2: ours is never worse, and better where the mesh does not fit the torus. */
-static void no_mapping_is_worse_than_keeping_the_order(void **state) {
-    (void)state;
+TEST(no_mapping_is_worse_than_keeping_the_order) {
     static const char *const meshes[] = { "a:16;b:16;c:2", "a:8;b:64", "a:4;b:128" };
     static const char *const sizes_of[] = { "batch", "d_ff", NULL };
     static const int64_t sizes[] = { 512, 2048 };
@@ -399,8 +390,7 @@ static void no_mapping_is_worse_than_keeping_the_order(void **state) {
 
 /* Rules are cheapest on one shape of eight devices, others are tried too; that some of them are given up
  * changes nothing. */
-static void free_layouts_are_searched_on_other_meshes_too(void **state) {
-    (void)state;
+TEST(free_layouts_are_searched_on_other_meshes_too) {
     g_autoptr(MtfMachine) machine = mtf_machine_load("cpu-cluster", NULL);
     g_autoptr(MtfGraph) graph = training_graph("mlp", NULL, NULL);
     g_autoptr(GArray) meshes = mtf_mesh_shapes(8, 2);
@@ -424,8 +414,7 @@ static void free_layouts_are_searched_on_other_meshes_too(void **state) {
 }
 
 /* When nothing fits, the limit that the answer names does. */
-static void the_limit_that_would_do_does(void **state) {
-    (void)state;
+TEST(the_limit_that_would_do_does) {
     static const char *const graphs[] = { "mlp", "transformer-small" };
     g_autoptr(MtfMachine) machine = mtf_machine_load("cpu-cluster", NULL);
     for (gsize i = 0; i < G_N_ELEMENTS(graphs); i++) {
@@ -452,8 +441,7 @@ static void count_costs(double cost, double bound, void *user) {
 
 /* Layouts that would fit under a higher limit are looked for, but are no news: the sentence that names the
  * limit is. */
-static void no_cost_is_told_where_nothing_fits(void **state) {
-    (void)state;
+TEST(no_cost_is_told_where_nothing_fits) {
     int told = 0;
     MtfSearchListener listener = { .bound = count_costs, .user = &told };
     MtfSearchControl control;
@@ -473,8 +461,7 @@ static void no_cost_is_told_where_nothing_fits(void **state) {
 }
 
 /* A gap that is asked for is where the search ends; otherwise it ends with a proof. */
-static void the_search_goes_on_to_the_gap_that_is_asked_for(void **state) {
-    (void)state;
+TEST(the_search_goes_on_to_the_gap_that_is_asked_for) {
     g_autoptr(MtfMachine) machine = mtf_machine_load("cpu-cluster", NULL);
     g_autoptr(MtfGraph) graph = training_graph("transformer-small", NULL, NULL);
     static const char *const meshes[] = { "r:4", "r:2;c:2", "r:2;c:3" };
@@ -516,8 +503,7 @@ static bool layers_are_equal(const MtfGraph *graph, const MtfLayout *layout, int
 
 /* Under a tight limit layers differ for a last fraction of a percent: alike they are dearer and still
  * within the bound, and that is the default. */
-static void repeated_layers_are_alike_unless_asked_otherwise(void **state) {
-    (void)state;
+TEST(repeated_layers_are_alike_unless_asked_otherwise) {
     static const char *const meshes[] = { "c:4", "r:2;c:2" };
     g_autoptr(MtfMachine) machine = mtf_machine_load("cpu-host", NULL);
     g_autoptr(MtfGraph) graph = training_graph("gpt-small", NULL, NULL);
@@ -546,24 +532,4 @@ static void repeated_layers_are_alike_unless_asked_otherwise(void **state) {
         for (int u = 0; u < 3; u++)
             mtf_plan_answer_clear(&answers[u]);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_look_says_where_more_rounds_may_find_all_hopeless),
-        cmocka_unit_test(large_graphs_are_looked_at_by_their_bound),
-        cmocka_unit_test(repeated_layers_are_alike_unless_asked_otherwise),
-        cmocka_unit_test(a_search_ends_where_its_bound_is_far_from_a_rival),
-        cmocka_unit_test(no_plan_is_priced_above_a_layout_made_by_hand),
-        cmocka_unit_test(the_hand_made_layouts_are_all_there),
-        cmocka_unit_test(more_memory_never_gives_a_slower_step),
-        cmocka_unit_test(separate_searches_are_no_slower_with_more_memory),
-        cmocka_unit_test(the_frontiers_limits_are_kept_by_searches),
-        cmocka_unit_test(no_mapping_is_worse_than_keeping_the_order),
-        cmocka_unit_test(free_layouts_are_searched_on_other_meshes_too),
-        cmocka_unit_test(the_limit_that_would_do_does),
-        cmocka_unit_test(no_cost_is_told_where_nothing_fits),
-        cmocka_unit_test(the_search_goes_on_to_the_gap_that_is_asked_for),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,8 +6,7 @@
 #include <math.h>
 
 /* A step trails one that is 3 % shorter, not one that is 1 % shorter, which an end may save. */
-static void a_step_trails_another_that_is_much_shorter(void **state) {
-    (void)state;
+TEST(a_step_trails_another_that_is_much_shorter) {
     const struct {
         double other;
         bool trails;
@@ -28,8 +27,7 @@ static void a_step_trails_another_that_is_much_shorter(void **state) {
 }
 
 /* Who has no step trails nobody: it is kept where nothing fits. */
-static void no_step_trails_none(void **state) {
-    (void)state;
+TEST(no_step_trails_none) {
     MtfVariantRace race;
     mtf_variant_race_init(&race, 2);
     mtf_variant_race_enter(&race, 0, INFINITY);
@@ -41,8 +39,7 @@ static void no_step_trails_none(void **state) {
 }
 
 /* A search lags behind one that begins with a step 3 % shorter, not 2 %, which it may save. */
-static void a_start_lags_behind_one_that_is_shorter(void **state) {
-    (void)state;
+TEST(a_start_lags_behind_one_that_is_shorter) {
     const struct {
         double other;
         bool lags;
@@ -64,8 +61,7 @@ static void a_start_lags_behind_one_that_is_shorter(void **state) {
 }
 
 /* And behind a plan that is known, alone or not, to which it has lost then. */
-static void a_start_loses_to_a_plan_that_is_shorter(void **state) {
-    (void)state;
+TEST(a_start_loses_to_a_plan_that_is_shorter) {
     const struct {
         double rival;
         bool loses;
@@ -85,8 +81,7 @@ static void a_start_loses_to_a_plan_that_is_shorter(void **state) {
 }
 
 /* A start that is not known lags behind none, as where no layout fits yet. */
-static void no_start_lags_behind_none(void **state) {
-    (void)state;
+TEST(no_start_lags_behind_none) {
     MtfVariantRace race;
     mtf_variant_race_init(&race, 2);
     mtf_variant_race_start(&race, 1, INFINITY);
@@ -99,8 +94,7 @@ static void no_start_lags_behind_none(void **state) {
 
 /* The second leads, but costs more, and is ended for it: the first, though it lags and trails, is all there is, unless a
  * plan was known. */
-static void one_that_leads_and_is_ended_loses_nobody(void **state) {
-    (void)state;
+TEST(one_that_leads_and_is_ended_loses_nobody) {
     MtfVariantRace race;
     mtf_variant_race_init(&race, 2);
     mtf_variant_race_start(&race, 0, 100);
@@ -130,8 +124,7 @@ static gpointer end_in_a_while(gpointer data) {
 }
 
 /* The first waits for the end of the second, which leads; who leads, or is beside one that does not, waits for nobody. */
-static void one_that_lags_waits_for_who_leads(void **state) {
-    (void)state;
+TEST(one_that_lags_waits_for_who_leads) {
     Awaited awaited = { .ended = 0 };
     mtf_variant_race_init(&awaited.race, 2);
     mtf_variant_race_start(&awaited.race, 0, 100);
@@ -144,17 +137,4 @@ static void one_that_lags_waits_for_who_leads(void **state) {
     assert_int_equal(g_atomic_int_get(&awaited.ended), 1);
     g_thread_join(other);
     mtf_variant_race_clear(&awaited.race);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_step_trails_another_that_is_much_shorter),
-        cmocka_unit_test(no_step_trails_none),
-        cmocka_unit_test(a_start_lags_behind_one_that_is_shorter),
-        cmocka_unit_test(a_start_loses_to_a_plan_that_is_shorter),
-        cmocka_unit_test(no_start_lags_behind_none),
-        cmocka_unit_test(one_that_lags_waits_for_who_leads),
-        cmocka_unit_test(one_that_leads_and_is_ended_loses_nobody),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

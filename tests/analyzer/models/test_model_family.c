@@ -50,8 +50,7 @@ static int64_t matrix_parameters(const MtfGraph *graph) {
 }
 
 /* The paper's figures, and the two that the project's issue gives exactly. */
-static void the_papers_sizes_have_their_parameters(void **state) {
-    (void)state;
+TEST(the_papers_sizes_have_their_parameters) {
     g_autoptr(MtfGraph) size0 = build("transformer-lm", "size0", NULL);
     g_autoptr(MtfGraph) size5 = build("transformer-lm", "size5", NULL);
     assert_int_equal(matrix_parameters(size0), INT64_C(218103808));
@@ -60,8 +59,7 @@ static void the_papers_sizes_have_their_parameters(void **state) {
 
 /* GPT-2 small: 50257 * 768 + 1024 * 768 + 12 (12 * 768^2 + 13 * 768) + 2 * 768. GPT-3: the paper's
  * table rounds to 174,600 million. */
-static void gpt_presets_have_their_parameters(void **state) {
-    (void)state;
+TEST(gpt_presets_have_their_parameters) {
     g_autoptr(MtfGraph) small = build("gpt", "gpt2-small", NULL);
     assert_int_equal(mtf_graph_parameters(small), 124439808);
     g_autoptr(MtfGraph) large = build("gpt", "gpt3-175b", NULL);
@@ -87,8 +85,7 @@ static void check_parameters(const MtfModelPreset *preset, int64_t parameters) {
 }
 
 /* And has the parameters that its summary tells, which are those published. */
-static void every_preset_gives_a_training_graph(void **state) {
-    (void)state;
+TEST(every_preset_gives_a_training_graph) {
     for (int i = 0; mtf_model_families()[i] != NULL; i++) {
         const MtfModelFamily *family = mtf_model_families()[i];
         for (const MtfModelPreset *p = family->presets; p->name != NULL; p++) {
@@ -111,8 +108,7 @@ static char *digest_of(const MtfGraph *forward) {
     return mtf_program_digest(program);
 }
 
-static void what_is_built_runs_as_what_its_file_says(void **state) {
-    (void)state;
+TEST(what_is_built_runs_as_what_its_file_says) {
     for (int i = 0; mtf_model_families()[i] != NULL; i++) {
         const MtfModelFamily *family = mtf_model_families()[i];
         g_autoptr(MtfGraph) graph = build(family->name, "tiny", NULL);
@@ -144,8 +140,7 @@ static char *print(MtfGraph *graph) {
 
 /* Families that transformers has know the config.json of their graphs, whatever sizes were asked for: read, it gives
  * the same graph. Where the sizes are of no such model there is none. */
-static void a_familys_config_gives_its_graph(void **state) {
-    (void)state;
+TEST(a_familys_config_gives_its_graph) {
     static const char *const of_texts[] = { "layers", "4",      "d-ff", "96", "batch",
                                             "2",      "length", "16",   NULL };
     static const char *const of_pictures[] = { "layers", "4",  "d-ff",    "96", "batch", "2",
@@ -175,8 +170,7 @@ static void a_familys_config_gives_its_graph(void **state) {
 }
 
 /* Gradients through q, k and v meet in one sum of three products that nothing else reads. */
-static void gradients_through_attention_merge_before_one_reduction(void **state) {
-    (void)state;
+TEST(gradients_through_attention_merge_before_one_reduction) {
     g_autoptr(MtfGraph) graph = build("transformer-lm", "demo", NULL);
     g_autoptr(MtfGraph) training = mtf_training_graph(graph, NULL);
     g_autoptr(MtfConsumers) consumers = mtf_graph_consumers(training);
@@ -230,8 +224,7 @@ static void check_gradients(const MtfGraph *graph) {
     }
 }
 
-static void gradients_of_whole_transformers_agree_with_finite_differences(void **state) {
-    (void)state;
+TEST(gradients_of_whole_transformers_agree_with_finite_differences) {
     g_autoptr(MtfGraph) lm = build("transformer-lm", "demo", tiny);
     check_gradients(lm);
     g_autoptr(MtfGraph) gpt = build("gpt", "gpt2-small", tiny);
@@ -245,8 +238,7 @@ static void gradients_of_whole_transformers_agree_with_finite_differences(void *
 }
 
 /* The gpt above attends blockwise; here the two ways meet in the loss. */
-static void attention_of_both_kinds_computes_the_same(void **state) {
-    (void)state;
+TEST(attention_of_both_kinds_computes_the_same) {
     double losses[2];
     const char *const kinds[] = { "composite", "blockwise" };
     for (int i = 0; i < 2; i++) {
@@ -265,8 +257,7 @@ static void attention_of_both_kinds_computes_the_same(void **state) {
 }
 
 /* Shares are dropped whether there is a tensor of them or not. */
-static void attention_of_both_kinds_drops_shares(void **state) {
-    (void)state;
+TEST(attention_of_both_kinds_drops_shares) {
     const char *changes[G_N_ELEMENTS(tiny) + 4];
     memcpy(changes, tiny, sizeof tiny);
     memcpy(changes + G_N_ELEMENTS(tiny) - 1,
@@ -282,8 +273,7 @@ static void attention_of_both_kinds_drops_shares(void **state) {
     check_gradients(blockwise);
 }
 
-static void gradients_of_perceptrons_agree_with_finite_differences(void **state) {
-    (void)state;
+TEST(gradients_of_perceptrons_agree_with_finite_differences) {
     const char *const changes[] = { "batch",      "3",      "features", "4",       "hidden",
                                     "5",          "layers", "3",        "outputs", "2",
                                     "activation", "gelu",   NULL };
@@ -293,8 +283,7 @@ static void gradients_of_perceptrons_agree_with_finite_differences(void **state)
     check_gradients(classifier);
 }
 
-static void gradients_of_other_families_agree_with_finite_differences(void **state) {
-    (void)state;
+TEST(gradients_of_other_families_agree_with_finite_differences) {
     g_autoptr(MtfGraph) mesh = build("transformer", "size0", tiny);
     check_gradients(mesh);
     g_autoptr(MtfGraph) waves = build("transformer", "base", tiny);
@@ -316,8 +305,7 @@ static void gradients_of_other_families_agree_with_finite_differences(void **sta
 
 /* A recurrent network has a matrix [features, gates, hidden] for what it reads and one for its state, and
  * a bias for each gate. */
-static void recurrent_networks_have_their_parameters(void **state) {
-    (void)state;
+TEST(recurrent_networks_have_their_parameters) {
     static const struct {
         const char *preset;
         int64_t parameters;
@@ -337,8 +325,7 @@ static void recurrent_networks_have_their_parameters(void **state) {
     }
 }
 
-static void gradients_of_recurrent_networks_agree_with_finite_differences(void **state) {
-    (void)state;
+TEST(gradients_of_recurrent_networks_agree_with_finite_differences) {
     static const char *const cells[] = { "lstm", "gru" };
     for (int i = 0; i < 4; i++) {
         const char *const small[] = { "batch",   "2",          "length",     "3",
@@ -354,8 +341,7 @@ static const char *const small_experts[] = { "batch",  "2", "length",  "3", "d-m
                                              "hidden", "4", "vocab",   "5", "experts", "5",
                                              "d-ff",   "3", "choices", "2", NULL };
 
-static void experts_between_recurrent_layers_have_their_parameters_and_gradients(void **state) {
-    (void)state;
+TEST(experts_between_recurrent_layers_have_their_parameters_and_gradients) {
     /* 793471 * (2 * 512 + 1), 2 * (4 * 512 * (512 + 512 + 1)), 256 * 2 * 512 * 1024, 2 * 512 * 256 */
     g_autoptr(MtfGraph) published = build("moe-lstm", "moe-256", NULL);
     assert_int_equal(mtf_graph_parameters(published), 813307775 + 4198400 + 268435456 + 262144);
@@ -405,8 +391,7 @@ static void add_token(const double *noisy, const double *clean, const double *de
     }
 }
 
-static void noisy_gates_are_spread_by_importance_and_load(void **state) {
-    (void)state;
+TEST(noisy_gates_are_spread_by_importance_and_load) {
     g_autoptr(MtfGraph) graph = build("moe-lstm", "tiny", small_experts);
     g_autoptr(MtfReference) r = mtf_reference_new(graph, 3);
     mtf_reference_fill_inputs(r, 4);
@@ -433,8 +418,7 @@ static void pack(MtfReference *reference, const char *text, const char *places) 
 }
 
 /* Of a packed row the second pair is what it is whatever the first one says. */
-static void packed_pairs_do_not_see_one_another(void **state) {
-    (void)state;
+TEST(packed_pairs_do_not_see_one_another) {
     g_autoptr(MtfGraph) graph = build("transformer", "size0", tiny);
     g_autoptr(MtfReference) reference = mtf_reference_new(graph, 3);
     mtf_reference_fill_inputs(reference, 4);
@@ -454,8 +438,7 @@ static void packed_pairs_do_not_see_one_another(void **state) {
 
 /* A pair has the same losses alone in its row as behind another: positions begin anew, and what is
  * filled up counts nothing. */
-static void a_pair_is_the_same_wherever_it_lies(void **state) {
-    (void)state;
+TEST(a_pair_is_the_same_wherever_it_lies) {
     static const char *const presets[] = { "size0", "base" };
     for (int i = 0; i < 2; i++) {
         g_autoptr(MtfGraph) graph = build("transformer", presets[i], tiny);
@@ -484,8 +467,7 @@ static void a_pair_is_the_same_wherever_it_lies(void **state) {
 
 /* T5's losses do not depend on what fills up a source's row, and those of a source with less of it are of
  * what is left; gradients pass through the bias that its mask is added to. */
-static void what_fills_up_a_source_is_not_read(void **state) {
-    (void)state;
+TEST(what_fills_up_a_source_is_not_read) {
     const char *const sizes[] = { "layers", "1", "batch", "2", "length", "3",
                                   "d-ff",   "5", "vocab", "7", NULL };
     g_autoptr(MtfGraph) graph = build("t5", "tiny", sizes);
@@ -512,8 +494,7 @@ static void what_fills_up_a_source_is_not_read(void **state) {
 
 /* A target's row that is filled up from place 2 on: T5's loss is the mean over the places before, Switch's
  * prediction loss their sum over all places; what stands behind changes neither. */
-static void what_fills_up_a_target_loses_nothing(void **state) {
-    (void)state;
+TEST(what_fills_up_a_target_loses_nothing) {
     const char *const sizes[] = { "layers", "2", "batch", "2", "length", "3",
                                   "d-ff",   "5", "vocab", "7", NULL };
     static const char *const families[] = { "t5", "switch" };
@@ -538,8 +519,7 @@ static void what_fills_up_a_target_loses_nothing(void **state) {
 }
 
 /* A pool leads down to its level; three levels have two on the way up, the lowest first. */
-static void levels_of_a_unet_are_layers(void **state) {
-    (void)state;
+TEST(levels_of_a_unet_are_layers) {
     const char *const sizes[] = { "layers", "3", NULL };
     g_autoptr(MtfGraph) graph = build("unet", "unet-3d", sizes);
     assert_int_equal(graph->repeats->len, 2);
@@ -555,8 +535,7 @@ static void levels_of_a_unet_are_layers(void **state) {
 }
 
 /* Three A, a B, four C, a D and two E; with fewer of each they are counted from the first. */
-static void modules_of_inception_are_layers(void **state) {
-    (void)state;
+TEST(modules_of_inception_are_layers) {
     static const int counts[][5] = { { 3, 1, 4, 1, 2 }, { 1, 1, 1, 1, 1 } };
     const char *const one[] = { "layers", "1", NULL };
     for (int fewer = 0; fewer < 2; fewer++) {
@@ -568,8 +547,7 @@ static void modules_of_inception_are_layers(void **state) {
 }
 
 /* The products of all pairs i > j, each once: what the layers above see, from their definition. */
-static void every_pair_of_vectors_interacts_once(void **state) {
-    (void)state;
+TEST(every_pair_of_vectors_interacts_once) {
     const char *const clicks[] = {
         "batch", "2", "bottom", "3", "tables", "5,4,6", "top", "1", NULL
     };
@@ -594,8 +572,7 @@ static void every_pair_of_vectors_interacts_once(void **state) {
 }
 
 /* A tiny Transformer learns four fixed windows by heart: its loss falls far below ln 7 = 1.95. */
-static void training_steps_lower_the_loss(void **state) {
-    (void)state;
+TEST(training_steps_lower_the_loss) {
     const char *changes[G_N_ELEMENTS(tiny) + 6];
     const char *const more[] = { "rate", "0.03", "warmup", "5", "clip-norm", "1", NULL };
     memcpy(changes, tiny, sizeof tiny);
@@ -615,8 +592,7 @@ static void training_steps_lower_the_loss(void **state) {
 }
 
 /* Whatever lay where a network is begun: "vgg" was begun on what the stack held. */
-static void networks_of_pictures_begin_alike(void **state) {
-    (void)state;
+TEST(networks_of_pictures_begin_alike) {
     static const char *const families[] = { "alexnet", "vgg", "resnet", "densenet", "inception3" };
     for (gsize f = 0; f < G_N_ELEMENTS(families); f++) {
         g_autoptr(MtfGraph) graph = build(families[f], "tiny", NULL);
@@ -632,8 +608,7 @@ static void networks_of_pictures_begin_alike(void **state) {
     }
 }
 
-static void parameters_change_the_structure(void **state) {
-    (void)state;
+TEST(parameters_change_the_structure) {
     const char *const changes[] = { "layers", "1", "dropout", "0.1", "tied", "1", NULL };
     g_autoptr(MtfGraph) graph = build("transformer-lm", "demo", changes);
     assert_true(mtf_graph_find_tensor(graph, "layer/0/ffn/dropped") >= 0);
@@ -654,8 +629,7 @@ static void expect_refused(const char *family_name, const char *parameter_name, 
     assert_string_equal(error->message, message);
 }
 
-static void wrong_values_are_errors(void **state) {
-    (void)state;
+TEST(wrong_values_are_errors) {
     expect_refused(
         "mlp", "heads", "4",
         "family mlp has no parameter --heads; it has --layers, --batch, --features, --hidden, "
@@ -668,36 +642,4 @@ static void wrong_values_are_errors(void **state) {
                    "--dropout: \"1\" is not a number of at least 0 and below 1");
     expect_refused("gpt", "activation", "swish",
                    "--activation: \"swish\" is not one of relu, gelu, silu, sigmoid, tanh");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_papers_sizes_have_their_parameters),
-        cmocka_unit_test(gpt_presets_have_their_parameters),
-        cmocka_unit_test(a_familys_config_gives_its_graph),
-        cmocka_unit_test(every_preset_gives_a_training_graph),
-        cmocka_unit_test(what_is_built_runs_as_what_its_file_says),
-        cmocka_unit_test(gradients_through_attention_merge_before_one_reduction),
-        cmocka_unit_test(gradients_of_whole_transformers_agree_with_finite_differences),
-        cmocka_unit_test(attention_of_both_kinds_computes_the_same),
-        cmocka_unit_test(attention_of_both_kinds_drops_shares),
-        cmocka_unit_test(gradients_of_perceptrons_agree_with_finite_differences),
-        cmocka_unit_test(gradients_of_other_families_agree_with_finite_differences),
-        cmocka_unit_test(recurrent_networks_have_their_parameters),
-        cmocka_unit_test(gradients_of_recurrent_networks_agree_with_finite_differences),
-        cmocka_unit_test(levels_of_a_unet_are_layers),
-        cmocka_unit_test(modules_of_inception_are_layers),
-        cmocka_unit_test(experts_between_recurrent_layers_have_their_parameters_and_gradients),
-        cmocka_unit_test(noisy_gates_are_spread_by_importance_and_load),
-        cmocka_unit_test(packed_pairs_do_not_see_one_another),
-        cmocka_unit_test(a_pair_is_the_same_wherever_it_lies),
-        cmocka_unit_test(what_fills_up_a_source_is_not_read),
-        cmocka_unit_test(what_fills_up_a_target_loses_nothing),
-        cmocka_unit_test(every_pair_of_vectors_interacts_once),
-        cmocka_unit_test(training_steps_lower_the_loss),
-        cmocka_unit_test(networks_of_pictures_begin_alike),
-        cmocka_unit_test(parameters_change_the_structure),
-        cmocka_unit_test(wrong_values_are_errors),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

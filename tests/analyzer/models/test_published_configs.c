@@ -34,8 +34,7 @@ static int64_t untrained(const MtfGraph *graph) {
 }
 
 /* What nobody trains counts in some of transformers' types and not in others. */
-static void each_has_as_many_parameters_as_transformers_counts(void **state) {
-    (void)state;
+TEST(each_has_as_many_parameters_as_transformers_counts) {
     char *text = NULL;
     assert_true(g_file_get_contents(CONFIGS, &text, NULL, NULL));
     g_auto(GStrv) lines = g_strsplit(g_strchomp(text), "\n", -1);
@@ -48,11 +47,4 @@ static void each_has_as_many_parameters_as_transformers_counts(void **state) {
         if (wanted != ours && wanted != ours - untrained(graph))
             fail_msg("%s: %s parameters, not %" G_GINT64_FORMAT, parts[0], parts[1], ours);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_has_as_many_parameters_as_transformers_counts),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

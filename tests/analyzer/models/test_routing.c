@@ -92,8 +92,7 @@ static void assert_sent(const Group *group, int capacity, const Sent *sent, int 
 }
 
 /* Computed apart by Switch's definition (mesh_tensorflow/transformer/moe.py): token 5 finds expert 2 full. */
-static void switch_sends_tokens_as_mesh_tensorflow_does(void **state) {
-    (void)state;
+TEST(switch_sends_tokens_as_mesh_tensorflow_does) {
     static const Sent two[] = { { 0, 2, 0, .633269 }, { 1, 3, 0, .531122 }, { 2, 3, 1, .273902 },
                                 { 3, 0, 0, .454477 }, { 4, 2, 1, .454157 }, { 6, 1, 0, .515882 },
                                 { 7, 1, 1, .484066 } };
@@ -119,8 +118,7 @@ static const double deepspeeds[] = { .11, .2, .1, .3, .3, .4,  .11, .1,
 static const Sent by_shares[] = { { 0, 1, 0, 1 }, { 1, 0, 0, 0 }, { 1, 1, 1, 0 }, { 2, 2, 0, 0 },
                                   { 2, 3, 0, 0 }, { 3, 2, 1, 0 }, { 3, 3, 1, 0 } };
 
-static void deepspeed_drops_by_shares_or_by_position(void **state) {
-    (void)state;
+TEST(deepspeed_drops_by_shares_or_by_position) {
     /* Of what has a place: alone it is all, beside another e^a / (e^a + e^b). */
     const double first = 1 / (1 + exp(-.1)), second = 1 - first;
     const Sent by_position[] = { { 0, 1, 0, second }, { 0, 3, 0, first }, { 1, 0, 0, second },
@@ -138,8 +136,7 @@ static void deepspeed_drops_by_shares_or_by_position(void **state) {
     group_clear(&group);
 }
 
-static void gates_of_what_was_dropped_count_where_the_convention_says_so(void **state) {
-    (void)state;
+TEST(gates_of_what_was_dropped_count_where_the_convention_says_so) {
     const struct {
         const char *convention;
         double gate; /* of token 3 at expert 2, where expert 3 has no place for it */
@@ -161,8 +158,7 @@ static void gates_of_what_was_dropped_count_where_the_convention_says_so(void **
 }
 
 /* Each expert takes the tokens with its two largest shares, in their order. */
-static void experts_choose_their_tokens(void **state) {
-    (void)state;
+TEST(experts_choose_their_tokens) {
     double scores[8 * 4], share[8][4];
     fill_eight(scores);
     for (int s = 0; s < 8; s++) {
@@ -194,8 +190,7 @@ static void experts_choose_their_tokens(void **state) {
 }
 
 /* E sum f P of the eight tokens, computed apart: with f of first choices, of all divided by k, or of all. */
-static void losses_balance_as_each_convention_says(void **state) {
-    (void)state;
+TEST(losses_balance_as_each_convention_says) {
     static const struct {
         const char *convention;
         int64_t choices;
@@ -219,8 +214,7 @@ static void losses_balance_as_each_convention_says(void **state) {
     }
 }
 
-static void places_are_those_of_the_systems(void **state) {
-    (void)state;
+TEST(places_are_those_of_the_systems) {
     static const struct {
         const char *convention;
         int64_t tokens, choices;
@@ -244,8 +238,7 @@ static void places_are_those_of_the_systems(void **state) {
 }
 
 /* A wish of a convention keeps the model's capacity, unless it has no use for one. */
-static void a_wish_changes_what_it_says(void **state) {
-    (void)state;
+TEST(a_wish_changes_what_it_says) {
     static const char *const names[] = { MTF_ROUTING_CONVENTIONS };
     for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
         MtfRouting routing = { .experts = 8, .choices = 2, .capacity = 7, .auxiliary = .5 };
@@ -261,8 +254,7 @@ static void a_wish_changes_what_it_says(void **state) {
 }
 
 /* What a family says of routing is in its graph: the places, and a jitter that training alone has. */
-static void families_take_the_wish(void **state) {
-    (void)state;
+TEST(families_take_the_wish) {
     g_autoptr(GError) error = NULL;
     const MtfModelFamily *family = mtf_model_family_find("mixtral", NULL);
     MtfModelSettings settings = family->presets[0].settings;
@@ -276,18 +268,4 @@ static void families_take_the_wish(void **state) {
     for (int o = 0; o < (int)graph->operations->len; o++)
         in_training += mtf_graph_operation(graph, o)->kind == MTF_OP_IN_TRAIN_PHASE;
     assert_int_equal(in_training, 2);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(switch_sends_tokens_as_mesh_tensorflow_does),
-        cmocka_unit_test(deepspeed_drops_by_shares_or_by_position),
-        cmocka_unit_test(gates_of_what_was_dropped_count_where_the_convention_says_so),
-        cmocka_unit_test(experts_choose_their_tokens),
-        cmocka_unit_test(losses_balance_as_each_convention_says),
-        cmocka_unit_test(places_are_those_of_the_systems),
-        cmocka_unit_test(a_wish_changes_what_it_says),
-        cmocka_unit_test(families_take_the_wish),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

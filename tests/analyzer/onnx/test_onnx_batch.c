@@ -6,8 +6,7 @@
 
 #include <string.h>
 
-static void a_batch_that_the_file_fixes_can_be_another(void **state) {
-    (void)state;
+TEST(a_batch_that_the_file_fixes_can_be_another) {
     GByteArray *g = g_byte_array_new();
     mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "1,3,4");
     mtf_make_tensor(g, "to", MTF_ONNX_INT64, "2", (double[]){ 1, 12 });
@@ -22,8 +21,7 @@ static void a_batch_that_the_file_fixes_can_be_another(void **state) {
 
 /* Examples counted with the heads behind them, or behind steps in time, copied by a 0, and with the file's batch beside
  * sizes that are open; a token and a constant that the file has for its own examples. */
-static void another_batch_goes_where_the_examples_go(void **state) {
-    (void)state;
+TEST(another_batch_goes_where_the_examples_go) {
     static const struct {
         const char *after;
         int rank;
@@ -50,8 +48,7 @@ static void another_batch_goes_where_the_examples_go(void **state) {
     }
 }
 
-static void what_the_file_has_for_its_examples_serves_others(void **state) {
-    (void)state;
+TEST(what_the_file_has_for_its_examples_serves_others) {
     const MtfOnnxImport request = { .batch = 6 };
     GByteArray *g = g_byte_array_new();
     mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "2,3,4");
@@ -83,8 +80,7 @@ static void what_the_file_has_for_its_examples_serves_others(void **state) {
 }
 
 /* The first row of all is the file's one example, whatever the batch. */
-static void scores_of_the_files_own_example_are_refused(void **state) {
-    (void)state;
+TEST(scores_of_the_files_own_example_are_refused) {
     GByteArray *g = g_byte_array_new();
     mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "1,4");
     mtf_make_tensor(g, "first", MTF_ONNX_INT64, "1", (double[]){ 0 });
@@ -108,8 +104,7 @@ static char *shape_for_five(GByteArray *graph) {
 }
 
 /* PyTorch 2's exporter writes what is repeated for each example as it comes out, here a token of a class. */
-static void rows_that_are_alike_are_for_any_batch(void **state) {
-    (void)state;
+TEST(rows_that_are_alike_are_for_any_batch) {
     GByteArray *g = g_byte_array_new();
     mtf_make_tensor(g, "token", MTF_ONNX_FLOAT, "2,1,4", (double[]){ 1, 2, 3, 4, 1, 2, 3, 4 });
     mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "2,3,4");
@@ -121,8 +116,7 @@ static void rows_that_are_alike_are_for_any_batch(void **state) {
 }
 
 /* Examples inside of an axis that begins with places: 3 times all of them. */
-static void examples_behind_places_are_told_apart(void **state) {
-    (void)state;
+TEST(examples_behind_places_are_told_apart) {
     GByteArray *g = g_byte_array_new();
     mtf_make_tensor(g, "rows", MTF_ONNX_INT64, "2", (double[]){ 6, 8 });
     mtf_make_tensor(g, "back", MTF_ONNX_INT64, "3", (double[]){ 3, 2, 8 });
@@ -135,16 +129,4 @@ static void examples_behind_places_are_told_apart(void **state) {
     mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "3,2,8");
     g_autofree char *shape = shape_for_five(g);
     assert_string_equal(shape, "f32[length:3, batch:5, features:8]");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_that_are_alike_are_for_any_batch),
-        cmocka_unit_test(examples_behind_places_are_told_apart),
-        cmocka_unit_test(a_batch_that_the_file_fixes_can_be_another),
-        cmocka_unit_test(another_batch_goes_where_the_examples_go),
-        cmocka_unit_test(what_the_file_has_for_its_examples_serves_others),
-        cmocka_unit_test(scores_of_the_files_own_example_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

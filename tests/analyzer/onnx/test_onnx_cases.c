@@ -51,8 +51,7 @@ static void run_kind(Tally *tally, const char *root, const char *kind) {
         run_one(tally, root, kind, names->pdata[i]);
 }
 
-static void cases_of_onnx_give_their_outputs(void **state) {
-    (void)state;
+TEST(cases_of_onnx_give_their_outputs) {
     Tally tally = { .only = g_getenv("ONNX_ONLY") };
     if (!g_file_test(ROOT, G_FILE_TEST_IS_DIR)) {
         print_message("libonnx-testdata is not installed\n");
@@ -72,8 +71,7 @@ static void cases_of_onnx_give_their_outputs(void **state) {
     assert_true(tally.only != NULL || tally.results[MTF_ONNX_CASE_REFUSED] <= 91);
 }
 
-static void cases_of_later_operators_give_their_outputs(void **state) {
-    (void)state;
+TEST(cases_of_later_operators_give_their_outputs) {
     Tally tally = { .only = g_getenv("ONNX_ONLY") };
     run_kind(&tally, OWN, "onnx");
     assert_int_equal(tally.results[MTF_ONNX_CASE_UNREADABLE] +
@@ -81,12 +79,4 @@ static void cases_of_later_operators_give_their_outputs(void **state) {
                          tally.results[MTF_ONNX_CASE_DIFFERS],
                      0);
     assert_true(tally.only != NULL || tally.results[MTF_ONNX_CASE_EQUAL] >= 54);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cases_of_onnx_give_their_outputs),
-        cmocka_unit_test(cases_of_later_operators_give_their_outputs),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

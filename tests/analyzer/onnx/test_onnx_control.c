@@ -76,8 +76,7 @@ static const double *values_of(const MtfReference *reference, const char *one, c
     return mtf_reference_find(reference, has ? one : other);
 }
 
-static void a_known_condition_leaves_one_branch(void **state) {
-    (void)state;
+TEST(a_known_condition_leaves_one_branch) {
     g_autoptr(MtfGraph) then = branching("yes"), other = branching("no");
     g_autoptr(MtfReference) exp_run = run(then, 0.1), negated = run(other, 0.1);
     assert_int_equal(then->operations->len, 2);
@@ -90,8 +89,7 @@ static void a_known_condition_leaves_one_branch(void **state) {
 }
 
 /* The largest of 0.1 (-1 … 3) is 0.3, of 0.2 (-1 … 3) it is 0.6. */
-static void a_condition_of_data_chooses_between_both(void **state) {
-    (void)state;
+TEST(a_condition_of_data_chooses_between_both) {
     g_autoptr(MtfGraph) graph = branching("above");
     g_autoptr(MtfReference) below = run(graph, 0.1), above = run(graph, 0.2);
     for (int i = 0; i < PLACES; i++) {
@@ -138,8 +136,7 @@ static double doubled(double x, int times) {
     return x;
 }
 
-static void a_loop_runs_as_often_as_is_known(void **state) {
-    (void)state;
+TEST(a_loop_runs_as_often_as_is_known) {
     g_autoptr(MtfGraph) graph = import(looping("three,yes,x", "go", "y,all"), NULL);
     g_autoptr(MtfReference) reference = run(graph, 0.1);
     assert_int_equal(mtf_loop_count(graph, 1), 3);
@@ -153,8 +150,7 @@ static void a_loop_runs_as_often_as_is_known(void **state) {
 }
 
 /* Its body is translated once. */
-static void a_loop_may_run_often(void **state) {
-    (void)state;
+TEST(a_loop_may_run_often) {
     g_autoptr(MtfGraph) graph = import(looping("many,yes,x", "go", "y"), NULL);
     g_autoptr(MtfReference) reference = run(graph, 0.1);
     const double *y = mtf_reference_find(reference, "y");
@@ -164,8 +160,7 @@ static void a_loop_may_run_often(void **state) {
 }
 
 /* Of 0.01 (-1 … 3): 0.06 goes on, 1.12 does not; of 0.1 (-1 … 3) 0.6 ends it at once. Both run thrice. */
-static void a_loop_ends_where_data_say(void **state) {
-    (void)state;
+TEST(a_loop_ends_where_data_say) {
     g_autoptr(MtfGraph) graph = import(looping("three,,x", "small", "y"), NULL);
     g_autoptr(MtfReference) two = run(graph, 0.01), one = run(graph, 0.1);
     for (int i = 0; i < PLACES; i++) {
@@ -176,8 +171,7 @@ static void a_loop_ends_where_data_say(void **state) {
 
 /* The same at most 600 times, or as often as it likes: a while loop. Of three iterations each has a copy, through which
  * gradients pass. */
-static void a_loop_that_data_end_goes_on_while_they_say(void **state) {
-    (void)state;
+TEST(a_loop_that_data_end_goes_on_while_they_say) {
     g_autoptr(MtfGraph) few = import(looping("three,,x", "small", "y"), NULL);
     assert_int_equal(few->loops->len, 0);
     static const char *const inputs[] = { "many,,x", ",,x", ",yes,x" };
@@ -195,8 +189,7 @@ static void a_loop_that_data_end_goes_on_while_they_say(void **state) {
 }
 
 /* As often as the largest of x says: 3.5, 1.5 and 0.5, cut off. */
-static void a_loop_may_run_as_often_as_data_say(void **state) {
-    (void)state;
+TEST(a_loop_may_run_as_often_as_data_say) {
     GByteArray *g = with_input(), *body = doubling("go", false);
     mtf_make_node(g, "ReduceMax", "x", "largest", "keepdims=0");
     mtf_make_node(g, "Cast", "largest", "times", "to=7");
@@ -214,8 +207,7 @@ static void a_loop_may_run_as_often_as_data_say(void **state) {
     }
 }
 
-static void loops_that_cannot_be_are_told_in_a_sentence(void **state) {
-    (void)state;
+TEST(loops_that_cannot_be_are_told_in_a_sentence) {
     fails_with(looping(",yes,x", "go", "y"),
                "m.onnx: node 0 (Loop): it may run more than 512 times");
     fails_with(looping("three,yes,x", "small", "y,all"),
@@ -232,8 +224,7 @@ static void loops_that_cannot_be_are_told_in_a_sentence(void **state) {
 }
 
 /* A body of a body of … */
-static void graphs_that_lie_too_deep_are_refused(void **state) {
-    (void)state;
+TEST(graphs_that_lie_too_deep_are_refused) {
     GByteArray *g = branch_of("Exp", "a", "b");
     for (int i = 0; i < 100; i++) {
         GByteArray *outer = with_input();
@@ -241,19 +232,4 @@ static void graphs_that_lie_too_deep_are_refused(void **state) {
         g = outer;
     }
     fails_with(g, "m.onnx: graphs lie too deep inside of nodes, or two in one attribute");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_known_condition_leaves_one_branch),
-        cmocka_unit_test(a_condition_of_data_chooses_between_both),
-        cmocka_unit_test(a_loop_runs_as_often_as_is_known),
-        cmocka_unit_test(a_loop_may_run_often),
-        cmocka_unit_test(a_loop_ends_where_data_say),
-        cmocka_unit_test(a_loop_that_data_end_goes_on_while_they_say),
-        cmocka_unit_test(a_loop_may_run_as_often_as_data_say),
-        cmocka_unit_test(loops_that_cannot_be_are_told_in_a_sentence),
-        cmocka_unit_test(graphs_that_lie_too_deep_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,8 +72,7 @@ static bool is_whole(const char *text, const char *kinds) {
 #define ERF "Div x,root2 a; Erf a e; Add e,one g; "
 #define TANH "Add x,q s; Mul s,root2pi u; Tanh u e; Add one,e g; "
 
-static void gelu_written_out_is_one_operation(void **state) {
-    (void)state;
+TEST(gelu_written_out_is_one_operation) {
     becomes(ERF "Mul x,g p; Mul p,half y", "gelu_exact");
     becomes(ERF "Mul x,half p; Mul p,g y", "gelu_exact");
     becomes(ERF "Mul g,half p; Mul x,p y", "gelu_exact");
@@ -83,13 +82,11 @@ static void gelu_written_out_is_one_operation(void **state) {
 }
 
 /* What reads a part of it still finds the part. */
-static void parts_that_are_read_stay(void **state) {
-    (void)state;
+TEST(parts_that_are_read_stay) {
     becomes(ERF "Mul x,g p; Mul p,half h; Add h,e y", "scale erf gelu_exact add");
 }
 
-static void other_products_are_no_gelu(void **state) {
-    (void)state;
+TEST(other_products_are_no_gelu) {
     assert_false(is_whole(ERF "Mul x,g p; Mul p,quarter y", "gelu_exact"));
     assert_false(is_whole(ERF "Mul z,g p; Mul p,half y", "gelu_exact"));
     assert_false(is_whole(ERF "Mul x,g p; Mul p,w y", "gelu_exact"));
@@ -106,8 +103,7 @@ static void other_products_are_no_gelu(void **state) {
 #define ROOT "Add v,epsilon w1; Sqrt w1 s; "
 #define NORM CENTRED "Pow d,two q; ReduceMean q,last v; " ROOT
 
-static void norms_written_out_are_one_operation(void **state) {
-    (void)state;
+TEST(norms_written_out_are_one_operation) {
     static const char *const whole = "reduce_mean variance normalize";
     becomes(NORM "Div d,s n; Mul n,w p; Add p,b y", whole);
     becomes(NORM "Div d,s n; Mul w,n p; Add b,p y", whole);
@@ -117,8 +113,7 @@ static void norms_written_out_are_one_operation(void **state) {
     becomes(NORM "Div d,s y", "reduce_mean variance constant normalize");
 }
 
-static void other_quotients_are_no_norm(void **state) {
-    (void)state;
+TEST(other_quotients_are_no_norm) {
     static const char *const whole = "reduce_mean variance normalize";
     assert_false(is_whole(CENTRED "Pow d,three q; ReduceMean q,last v; " ROOT
                                   "Div d,s n; Mul n,w p; Add p,b y",
@@ -134,15 +129,4 @@ static void other_quotients_are_no_norm(void **state) {
     assert_false(is_whole(CENTRED "Pow d,two q; ReduceMean q,last v; Add v,b w1; Sqrt w1 s; "
                                   "Div d,s n; Mul n,w p; Add p,b y",
                           whole));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gelu_written_out_is_one_operation),
-        cmocka_unit_test(parts_that_are_read_stay),
-        cmocka_unit_test(other_products_are_no_gelu),
-        cmocka_unit_test(norms_written_out_are_one_operation),
-        cmocka_unit_test(other_quotients_are_no_norm),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,8 +30,7 @@ static void fails_with(GByteArray *graph, const char *sentence) {
 }
 
 /* x + relu(x w1) w2: what the residual adds up shares a name, the hidden features have another. */
-static void dimensions_that_operations_tie_share_a_name(void **state) {
-    (void)state;
+TEST(dimensions_that_operations_tie_share_a_name) {
     GByteArray *g = g_byte_array_new();
     mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "rows,8");
     mtf_make_weight(g, "w1", 8, 32);
@@ -51,8 +50,7 @@ static void dimensions_that_operations_tie_share_a_name(void **state) {
 }
 
 /* scores = x xT: the second of the two positions has a name of its own, by one rename. */
-static void two_axes_of_one_tensor_keep_different_names(void **state) {
-    (void)state;
+TEST(two_axes_of_one_tensor_keep_different_names) {
     GByteArray *g = g_byte_array_new();
     mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "3,4,5");
     mtf_make_node(g, "Transpose", "x", "t", "perm=0,2,1");
@@ -68,8 +66,7 @@ static void two_axes_of_one_tensor_keep_different_names(void **state) {
 }
 
 /* x + 2^40, of which 32 bits know nothing; places of the largest are int64 as well. */
-static void integers_keep_their_bits(void **state) {
-    (void)state;
+TEST(integers_keep_their_bits) {
     static const struct {
         int type;
         const char *x;
@@ -95,8 +92,7 @@ static void integers_keep_their_bits(void **state) {
 }
 
 /* x > 0 and not x > 1, chosen by: one byte each from the comparison on. */
-static void truths_are_bools(void **state) {
-    (void)state;
+TEST(truths_are_bools) {
     GByteArray *g = g_byte_array_new();
     mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "batch,5");
     mtf_make_input(g, 11, "padding_mask", MTF_ONNX_BOOL, "batch,5");
@@ -120,8 +116,7 @@ static void truths_are_bools(void **state) {
 }
 
 /* A known list of 0 and 1, and a known triangle: neither a range nor a choice of bools is one of numbers. */
-static void known_truths_are_bools(void **state) {
-    (void)state;
+TEST(known_truths_are_bools) {
     GByteArray *g = g_byte_array_new();
     mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "batch,3,2");
     mtf_make_tensor(g, "pair", MTF_ONNX_BOOL, "2", (double[]){ 0, 1 });
@@ -135,8 +130,7 @@ static void known_truths_are_bools(void **state) {
 }
 
 /* Reshape to [shape(x)[0], shape(x)[1], 2, 3] as exporters write it. */
-static void shape_arithmetic_is_worked_out(void **state) {
-    (void)state;
+TEST(shape_arithmetic_is_worked_out) {
     GByteArray *g = g_byte_array_new();
     mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "batch,7,6");
     mtf_make_tensor(g, "zero", MTF_ONNX_INT64, "1", (double[]){ 0 });
@@ -153,8 +147,7 @@ static void shape_arithmetic_is_worked_out(void **state) {
     assert_int_equal(graph->operations->len, 1);
 }
 
-static void a_triangle_of_constants_becomes_a_comparison(void **state) {
-    (void)state;
+TEST(a_triangle_of_constants_becomes_a_comparison) {
     GByteArray *g = g_byte_array_new();
     double mask[16];
     for (int i = 0; i < 16; i++)
@@ -170,8 +163,7 @@ static void a_triangle_of_constants_becomes_a_comparison(void **state) {
     assert_int_equal(count_kind(graph, MTF_OP_LESS_EQUAL), 1);
 }
 
-static void a_loss_makes_an_inference_graph_one_to_train(void **state) {
-    (void)state;
+TEST(a_loss_makes_an_inference_graph_one_to_train) {
     GByteArray *g = g_byte_array_new();
     mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "batch,8");
     mtf_make_weight(g, "w", 8, 4);
@@ -201,8 +193,7 @@ static GByteArray *with_loss(void) {
     return g;
 }
 
-static void a_loss_that_the_file_has_is_trained_by(void **state) {
-    (void)state;
+TEST(a_loss_that_the_file_has_is_trained_by) {
     static const char *const texts[] = { "output", "output:mean", "output:sum" };
     for (gsize i = 0; i < G_N_ELEMENTS(texts); i++) {
         const MtfOnnxImport request = { .batch = 4, .loss = texts[i] };
@@ -216,8 +207,7 @@ static void a_loss_that_the_file_has_is_trained_by(void **state) {
     }
 }
 
-static void what_is_no_loss_is_refused(void **state) {
-    (void)state;
+TEST(what_is_no_loss_is_refused) {
     static const struct {
         const char *loss, *sentence;
     } cases[] = {
@@ -236,8 +226,7 @@ static void what_is_no_loss_is_refused(void **state) {
     }
 }
 
-static void what_is_not_supported_is_refused_by_name_and_place(void **state) {
-    (void)state;
+TEST(what_is_not_supported_is_refused_by_name_and_place) {
     GByteArray *g = g_byte_array_new();
     mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "2,3");
     mtf_make_node(g, "Relu", "x", "a", "");
@@ -265,8 +254,7 @@ static void reshape_fails_with(double rows, double columns, const char *sentence
     fails_with(g, sentence);
 }
 
-static void shapes_beyond_all_numbers_are_refused(void **state) {
-    (void)state;
+TEST(shapes_beyond_all_numbers_are_refused) {
     reshape_fails_with(
         2, -0x1p63,
         "m.onnx: node 0 (Reshape): it cannot have a size of -9223372036854775808 along axis 1");
@@ -277,8 +265,7 @@ static void shapes_beyond_all_numbers_are_refused(void **state) {
 }
 
 /* Whose square is 2^64, which was divided by. */
-static void blocks_beyond_all_numbers_are_refused(void **state) {
-    (void)state;
+TEST(blocks_beyond_all_numbers_are_refused) {
     GByteArray *g = g_byte_array_new();
     mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "1,4,2,2");
     mtf_make_node(g, "DepthToSpace", "x", "y", "blocksize=4294967296");
@@ -299,8 +286,7 @@ static void loss_fails_with(const char *op, const char *classes, const char *att
     fails_with(g, sentence);
 }
 
-static void losses_want_a_class_for_each_place(void **state) {
-    (void)state;
+TEST(losses_want_a_class_for_each_place) {
     loss_fails_with("SoftmaxCrossEntropyLoss", "4,3", "",
                     "m.onnx: node 0 (SoftmaxCrossEntropyLoss): it wants scores [N, C, …] and "
                     "classes [N, …]");
@@ -318,8 +304,7 @@ static void resize_fails_with(const char *attributes, const char *sentence) {
     fails_with(g, sentence);
 }
 
-static void ways_to_resize_that_are_none_are_refused(void **state) {
-    (void)state;
+TEST(ways_to_resize_that_are_none_are_refused) {
     resize_fails_with("mode=lanczos",
                       "m.onnx: node 0 (Resize): mode \"lanczos\" is none of nearest, "
                       "linear and cubic");
@@ -333,8 +318,7 @@ static void ways_to_resize_that_are_none_are_refused(void **state) {
 }
 
 /* Four elements have three beside the first. */
-static void borders_longer_than_the_axis_are_refused(void **state) {
-    (void)state;
+TEST(borders_longer_than_the_axis_are_refused) {
     GByteArray *g = g_byte_array_new();
     mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "3,4");
     mtf_make_tensor(g, "pads", MTF_ONNX_INT64, "4", (double[]){ 0, 4, 0, 0 });
@@ -343,8 +327,7 @@ static void borders_longer_than_the_axis_are_refused(void **state) {
     fails_with(g, "m.onnx: node 0 (Pad): 4 elements beside 4 are too many");
 }
 
-static void quantising_to_wide_types_is_refused(void **state) {
-    (void)state;
+TEST(quantising_to_wide_types_is_refused) {
     GByteArray *g = g_byte_array_new();
     mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "3,4");
     mtf_make_tensor(g, "scale", MTF_ONNX_FLOAT, "", (double[]){ 0.5 });
@@ -355,8 +338,7 @@ static void quantising_to_wide_types_is_refused(void **state) {
 }
 
 /* Scattered ones make a mask of 6 x 8 with a block of 2 x 3: worked out, and made of its borders. */
-static void a_constant_of_few_blocks_becomes_comparisons(void **state) {
-    (void)state;
+TEST(a_constant_of_few_blocks_becomes_comparisons) {
     const double places[] = { 1, 2, 1, 3, 1, 4, -4, 2, -4, 3, -4, 4 },
                  ones[] = { 1, 1, 1, 1, 1, 1 };
     GByteArray *g = g_byte_array_new();
@@ -390,8 +372,7 @@ static GByteArray *dropping(double ratio, const char *outputs) {
     return g;
 }
 
-static void dropout_in_training_drops_unless_its_ratio_is_0(void **state) {
-    (void)state;
+TEST(dropout_in_training_drops_unless_its_ratio_is_0) {
     g_autoptr(MtfGraph) none = import(dropping(0, "dropped"), NULL);
     assert_int_equal(count_kind(none, MTF_OP_DROPOUT), 0);
     g_autoptr(MtfGraph) some = import(dropping(0.25, "dropped"), NULL);
@@ -404,8 +385,7 @@ static void dropout_in_training_drops_unless_its_ratio_is_0(void **state) {
 }
 
 /* x + noise, where a coin says so. */
-static void noise_is_drawn(void **state) {
-    (void)state;
+TEST(noise_is_drawn) {
     GByteArray *g = g_byte_array_new();
     mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "batch,6");
     mtf_make_node(g, "RandomNormalLike", "x", "noise", "mean=0.5 scale=0.25");
@@ -429,8 +409,7 @@ static void noise_is_drawn(void **state) {
 }
 
 /* The file's outputs and no others, in their order: also what the graph goes on with. */
-static void outputs_are_those_of_the_file(void **state) {
-    (void)state;
+TEST(outputs_are_those_of_the_file) {
     GByteArray *g = g_byte_array_new();
     mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "4,6");
     mtf_make_node(g, "Relu", "x", "h", "");
@@ -449,8 +428,7 @@ static void outputs_are_those_of_the_file(void **state) {
 
 /* 600 steps of two texts: a loop, whose body is a product, two sums and the new state, beside what joins it to the
  * rest, W x and views. The last state is not asked for. */
-static void recurrences_are_loops(void **state) {
-    (void)state;
+TEST(recurrences_are_loops) {
     GByteArray *g = g_byte_array_new();
     mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "600,2,3");
     mtf_make_input(g, 11, "w", MTF_ONNX_FLOAT, "1,4,3");
@@ -476,8 +454,7 @@ static void sequence_fails_with(const char *op, const char *inputs, const char *
     fails_with(g, sentence);
 }
 
-static void sequences_go_where_they_are_taken(void **state) {
-    (void)state;
+TEST(sequences_go_where_they_are_taken) {
     sequence_fails_with("Add", "x,s",
                         "m.onnx: node 1 (Add): input 1 is a sequence, which it does not take");
     sequence_fails_with("SequenceAt", "x,third",
@@ -500,8 +477,7 @@ static void places_fail_with(const char *op, const char *inputs, const char *sen
     fails_with(g, sentence);
 }
 
-static void places_that_do_not_go_together_are_refused(void **state) {
-    (void)state;
+TEST(places_that_do_not_go_together_are_refused) {
     places_fail_with("GatherND", "x,ids",
                      "m.onnx: node 0 (GatherND): the last axis of its indices should say places in "
                      "axes of its input");
@@ -516,8 +492,7 @@ static void places_that_do_not_go_together_are_refused(void **state) {
                      "much is left");
 }
 
-static void heads_that_do_not_go_together_are_refused(void **state) {
-    (void)state;
+TEST(heads_that_do_not_go_together_are_refused) {
     GByteArray *g = g_byte_array_new();
     mtf_make_input(g, 11, "q", MTF_ONNX_FLOAT, "2,3,4,8");
     mtf_make_input(g, 11, "k", MTF_ONNX_FLOAT, "2,2,6,8");
@@ -533,8 +508,7 @@ static void heads_that_do_not_go_together_are_refused(void **state) {
 }
 
 /* What Transpose makes is a view inside of the graph, but the output's dimensions are in the file's order. */
-static void outputs_have_the_order_of_the_file(void **state) {
-    (void)state;
+TEST(outputs_have_the_order_of_the_file) {
     GByteArray *g = g_byte_array_new();
     mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "2,3,4");
     mtf_make_node(g, "Relu", "x", "h", "");
@@ -563,8 +537,7 @@ static MtfGraph *behind_past(int64_t length) {
     return mtf_make_import(g, &request, NULL);
 }
 
-static void a_past_without_a_length_is_none(void **state) {
-    (void)state;
+TEST(a_past_without_a_length_is_none) {
     g_autoptr(MtfGraph) alone = behind_past(0), behind = behind_past(5);
     assert_string_equal(mtf_make_format(alone, "y"), "f32[batch:2, channels:2, length:3, width:8]");
     assert_int_equal(count_kind(alone, MTF_OP_CONCAT), 0);
@@ -575,8 +548,7 @@ static void a_past_without_a_length_is_none(void **state) {
 }
 
 /* ConstantOfShape of 2^60 elements, and a tensor that claims them. */
-static void claims_of_size_allocate_nothing(void **state) {
-    (void)state;
+TEST(claims_of_size_allocate_nothing) {
     GByteArray *g = g_byte_array_new();
     mtf_make_tensor(g, "s", MTF_ONNX_INT64, "1", (double[]){ 0x1p60 });
     mtf_make_node(g, "ConstantOfShape", "s", "y", "");
@@ -593,8 +565,7 @@ static void claims_of_size_allocate_nothing(void **state) {
 }
 
 /* Nothing that gradients could pass through. */
-static void softmax_along_an_axis_of_one_element_is_one(void **state) {
-    (void)state;
+TEST(softmax_along_an_axis_of_one_element_is_one) {
     GByteArray *g = g_byte_array_new();
     mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "2,3,1");
     mtf_make_node(g, "Softmax", "x", "s", "axis=-1");
@@ -624,8 +595,7 @@ static int64_t multiply_adds(const MtfGraph *graph) {
 }
 
 /* Counted by an independent reader of the same files (../shared/anchors.md, F.4). */
-static void light_networks_have_their_multiply_adds_and_parameters(void **state) {
-    (void)state;
+TEST(light_networks_have_their_multiply_adds_and_parameters) {
     static const struct {
         const char *name;
         int64_t multiply_adds, parameters;
@@ -645,40 +615,4 @@ static void light_networks_have_their_multiply_adds_and_parameters(void **state)
         assert_int_equal(mtf_graph_parameters(graph), networks[i].parameters);
         assert_int_equal(multiply_adds(graph), networks[i].multiply_adds);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(dimensions_that_operations_tie_share_a_name),
-        cmocka_unit_test(two_axes_of_one_tensor_keep_different_names),
-        cmocka_unit_test(integers_keep_their_bits),
-        cmocka_unit_test(truths_are_bools),
-        cmocka_unit_test(known_truths_are_bools),
-        cmocka_unit_test(shape_arithmetic_is_worked_out),
-        cmocka_unit_test(a_triangle_of_constants_becomes_a_comparison),
-        cmocka_unit_test(a_loss_makes_an_inference_graph_one_to_train),
-        cmocka_unit_test(a_loss_that_the_file_has_is_trained_by),
-        cmocka_unit_test(what_is_no_loss_is_refused),
-        cmocka_unit_test(what_is_not_supported_is_refused_by_name_and_place),
-        cmocka_unit_test(shapes_beyond_all_numbers_are_refused),
-        cmocka_unit_test(blocks_beyond_all_numbers_are_refused),
-        cmocka_unit_test(losses_want_a_class_for_each_place),
-        cmocka_unit_test(ways_to_resize_that_are_none_are_refused),
-        cmocka_unit_test(borders_longer_than_the_axis_are_refused),
-        cmocka_unit_test(quantising_to_wide_types_is_refused),
-        cmocka_unit_test(a_constant_of_few_blocks_becomes_comparisons),
-        cmocka_unit_test(dropout_in_training_drops_unless_its_ratio_is_0),
-        cmocka_unit_test(noise_is_drawn),
-        cmocka_unit_test(outputs_are_those_of_the_file),
-        cmocka_unit_test(recurrences_are_loops),
-        cmocka_unit_test(sequences_go_where_they_are_taken),
-        cmocka_unit_test(places_that_do_not_go_together_are_refused),
-        cmocka_unit_test(heads_that_do_not_go_together_are_refused),
-        cmocka_unit_test(outputs_have_the_order_of_the_file),
-        cmocka_unit_test(a_past_without_a_length_is_none),
-        cmocka_unit_test(claims_of_size_allocate_nothing),
-        cmocka_unit_test(softmax_along_an_axis_of_one_element_is_one),
-        cmocka_unit_test(light_networks_have_their_multiply_adds_and_parameters),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -103,8 +103,7 @@ static double search(const MtfPipelineCase *c, bool *proven) {
     return run->span;
 }
 
-static void small_orders_equal_all_strings(void **state) {
-    (void)state;
+TEST(small_orders_equal_all_strings) {
     uint32_t seed = 11;
     for (int round = 0; round < 24; round++) {
         Case it;
@@ -124,8 +123,7 @@ static void small_orders_equal_all_strings(void **state) {
 }
 
 /* The integer program alone, begun with a poor order, finds the best one. */
-static void the_integer_program_equals_all_strings(void **state) {
-    (void)state;
+TEST(the_integer_program_equals_all_strings) {
     uint32_t seed = 5;
     for (int round = 0; round < 8; round++) {
         Case it;
@@ -150,8 +148,7 @@ static void the_integer_program_equals_all_strings(void **state) {
 
 /* Within 16 halves of a micro-batch the authors' heuristic takes 180000 in their own case, and within 8
  * whole ones 186 in the other. */
-static void hand_made_orders_are_beaten_where_they_can_be(void **state) {
-    (void)state;
+TEST(hand_made_orders_are_beaten_where_they_can_be) {
     Case it;
     bool proven;
     fill_case(&it, 4, 12, 1, (MtfStageTimes){ 5478, 5806, 3534, 200, 200 },
@@ -165,8 +162,7 @@ static void hand_made_orders_are_beaten_where_they_can_be(void **state) {
 
 /* At equal times ZB-H1 reaches the bound for p micro-batches, and one micro-batch at a time takes m times
  * its way and back. */
-static void bounds_are_reached_where_theory_says(void **state) {
-    (void)state;
+TEST(bounds_are_reached_where_theory_says) {
     Case it;
     bool proven;
     fill_case(&it, 4, 8, 1, (MtfStageTimes){ 1, 1, 1, 0, 0 }, (MtfStageMemory){ 1, 0, -1 });
@@ -176,8 +172,7 @@ static void bounds_are_reached_where_theory_says(void **state) {
     assert_true(fabs(search(&it.c, &proven) - 8 * 9) < 1e-9 && proven);
 }
 
-static void two_chunks_are_searched_too(void **state) {
-    (void)state;
+TEST(two_chunks_are_searched_too) {
     Case it;
     bool proven;
     fill_case(&it, 4, 4, 2, (MtfStageTimes){ 1, 1, 1, 0, 0 }, (MtfStageMemory){ 1, 0, -1 });
@@ -185,8 +180,7 @@ static void two_chunks_are_searched_too(void **state) {
     assert_true(search(&it.c, &proven) < 30); /* ZB-V by hand takes 30 */
 }
 
-static void a_cap_below_one_microbatch_does_not_fit(void **state) {
-    (void)state;
+TEST(a_cap_below_one_microbatch_does_not_fit) {
     Case it;
     MtfPipelineOrderSearch found;
     g_autoptr(GError) error = NULL;
@@ -197,8 +191,7 @@ static void a_cap_below_one_microbatch_does_not_fit(void **state) {
     assert_non_null(strstr(error->message, "takes 2"));
 }
 
-static void strings_say_what_orders_do(void **state) {
-    (void)state;
+TEST(strings_say_what_orders_do) {
     uint32_t seed = 2;
     for (const MtfPipelineSchedule *row = mtf_pipeline_schedules(); row->name != NULL; row++) {
         Case it;
@@ -220,8 +213,7 @@ static void strings_say_what_orders_do(void **state) {
 }
 
 /* ZB-H2 for 12 micro-batches, four times longer, has no more bubble. */
-static void extended_orders_repeat_their_middle(void **state) {
-    (void)state;
+TEST(extended_orders_repeat_their_middle) {
     Case it;
     fill_case(&it, 4, 48, 1, (MtfStageTimes){ 1, 1, 1, 0, 0 }, (MtfStageMemory){ 1, 0, -1 });
     g_autoptr(MtfPipelineOrder) order = mtf_pipeline_schedule_order("zb-h2", 4, 12, 1, NULL);
@@ -232,18 +224,4 @@ static void extended_orders_repeat_their_middle(void **state) {
     MtfPipelineScore score;
     assert_true(mtf_pipeline_score(scorer, longer, &score));
     assert_true(score.span == 144);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(small_orders_equal_all_strings),
-        cmocka_unit_test(the_integer_program_equals_all_strings),
-        cmocka_unit_test(hand_made_orders_are_beaten_where_they_can_be),
-        cmocka_unit_test(bounds_are_reached_where_theory_says),
-        cmocka_unit_test(two_chunks_are_searched_too),
-        cmocka_unit_test(a_cap_below_one_microbatch_does_not_fit),
-        cmocka_unit_test(strings_say_what_orders_do),
-        cmocka_unit_test(extended_orders_repeat_their_middle),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

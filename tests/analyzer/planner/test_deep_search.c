@@ -56,7 +56,7 @@ static MtfVariantAnswer search(const MtfVariantSearchOptions *options, guint lar
 }
 
 /* Only the mesh that the few layers chose was searched, and that is the one of all layers. */
-static void a_few_layers_choose_as_all_do(void **state) {
+TEST(a_few_layers_choose_as_all_do) {
     const Setup *setup = *state;
     MtfVariantAnswer all = search(&setup->options, G_MAXUINT);
     MtfVariantAnswer few = search(&setup->options, VERY_LARGE);
@@ -81,7 +81,7 @@ static guint kinds_of(const MtfVariantAnswer *answer, int64_t memory_limit) {
 }
 
 /* Of the kinds that the few layers were laid out in by hand, all layers get the one that the plan is compared with. */
-static void of_all_layers_the_next_best_kind_alone_is_measured(void **state) {
+TEST(of_all_layers_the_next_best_kind_alone_is_measured) {
     const Setup *setup = *state;
     MtfVariantSearchOptions options = setup->options;
     int64_t limit = options.memory_limit;
@@ -103,7 +103,7 @@ static void of_all_layers_the_next_best_kind_alone_is_measured(void **state) {
 }
 
 /* Nothing fits either way: what would do is that of all layers, found on all meshes. */
-static void where_the_few_fit_nowhere_all_are_compared(void **state) {
+TEST(where_the_few_fit_nowhere_all_are_compared) {
     const Setup *setup = *state;
     MtfVariantSearchOptions options = setup->options;
     options.memory_limit = 1000;
@@ -117,7 +117,7 @@ static void where_the_few_fit_nowhere_all_are_compared(void **state) {
 }
 
 /* Where mesh and variant are given there is nothing to compare. */
-static void a_choice_of_one_is_not_compared(void **state) {
+TEST(a_choice_of_one_is_not_compared) {
     const Setup *setup = *state;
     g_autoptr(GArray) one = mtf_test_meshes("rows:4");
     MtfVariantSearchOptions options = setup->options;
@@ -133,7 +133,7 @@ static void a_choice_of_one_is_not_compared(void **state) {
 
 /* From ample memory down to a limit that free layouts keep and rules do not. Rules that the few layers have no room
  * for are not searched again. */
-static void rules_that_fit_nowhere_are_looked_for_once(void **state) {
+TEST(rules_that_fit_nowhere_are_looked_for_once) {
     const Setup *setup = *state;
     MtfVariantSearchOptions options = setup->options;
     options.microbatches = 1;
@@ -158,7 +158,7 @@ static void rules_that_fit_nowhere_are_looked_for_once(void **state) {
 
 /* There is less time than a search of so many layers would take: those that stand for one of the few are laid out as
  * that, and cost, memory and step are those of all. */
-static void where_time_is_short_all_layers_get_the_layout_of_the_few(void **state) {
+TEST(where_time_is_short_all_layers_get_the_layout_of_the_few) {
     const Setup *setup = *state;
     g_autoptr(MtfGraph) deep = mtf_test_layers(DEEP, 64, 32, 128);
     MtfSearchControl control;
@@ -193,7 +193,7 @@ static MtfVariantAnswer search_tight(MtfVariantSearchOptions options, int64_t *l
 }
 
 /* In no time there would be a standard layout, a quarter dearer. */
-static void a_search_of_all_begins_with_the_layout_of_the_few(void **state) {
+TEST(a_search_of_all_begins_with_the_layout_of_the_few) {
     const Setup *setup = *state;
     g_autoptr(GArray) one = mtf_test_meshes("rows:2;cols:2");
     g_autoptr(MtfGraph) shallow = mtf_graph_shallow(setup->written, FEW);
@@ -227,7 +227,7 @@ static void a_search_of_all_begins_with_the_layout_of_the_few(void **state) {
 }
 
 /* Under less memory a search of all begins with what one variant on one mesh came to. */
-static void what_is_known_of_a_variant_is_not_searched_again(void **state) {
+TEST(what_is_known_of_a_variant_is_not_searched_again) {
     const Setup *setup = *state;
     MtfVariantSearchOptions options = setup->options;
     g_autoptr(GArray) mesh = g_array_new(FALSE, FALSE, sizeof(MtfMesh));
@@ -248,15 +248,5 @@ static void what_is_known_of_a_variant_is_not_searched_again(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_few_layers_choose_as_all_do),
-        cmocka_unit_test(what_is_known_of_a_variant_is_not_searched_again),
-        cmocka_unit_test(of_all_layers_the_next_best_kind_alone_is_measured),
-        cmocka_unit_test(where_the_few_fit_nowhere_all_are_compared),
-        cmocka_unit_test(a_choice_of_one_is_not_compared),
-        cmocka_unit_test(rules_that_fit_nowhere_are_looked_for_once),
-        cmocka_unit_test(a_search_of_all_begins_with_the_layout_of_the_few),
-        cmocka_unit_test(where_time_is_short_all_layers_get_the_layout_of_the_few),
-    };
-    return cmocka_run_group_tests(tests, setup_init, setup_clear);
+    return mtf_tests_run(setup_init, setup_clear);
 }

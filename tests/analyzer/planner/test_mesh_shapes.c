@@ -10,8 +10,7 @@ static void check_mesh(const GArray *meshes, guint index, const char *expected) 
 }
 
 /* 12 = 2 6 = 3 4 = 4 3 = 6 2 = 2 2 3 = 2 3 2 = 3 2 2. */
-static void twelve_devices_form_eight_meshes(void **state) {
-    (void)state;
+TEST(twelve_devices_form_eight_meshes) {
     static const char *const expected[] = { "all:12",
                                             "rows:2;cols:6",
                                             "rows:3;cols:4",
@@ -26,15 +25,13 @@ static void twelve_devices_form_eight_meshes(void **state) {
         check_mesh(meshes, i, expected[i]);
 }
 
-static void a_prime_number_forms_one_mesh(void **state) {
-    (void)state;
+TEST(a_prime_number_forms_one_mesh) {
     g_autoptr(GArray) meshes = mtf_mesh_shapes(13, 3);
     assert_int_equal(meshes->len, 1);
     check_mesh(meshes, 0, "all:13");
 }
 
-static void one_device_is_the_mesh_without_axes(void **state) {
-    (void)state;
+TEST(one_device_is_the_mesh_without_axes) {
     g_autoptr(GArray) meshes = mtf_mesh_shapes(1, 3);
     assert_int_equal(meshes->len, 1);
     assert_int_equal(g_array_index(meshes, MtfMesh, 0).n_axes, 0);
@@ -42,8 +39,7 @@ static void one_device_is_the_mesh_without_axes(void **state) {
 
 /* Inside one node of 16 all members are alike, so 2x8 is priced as 8x2; across two nodes of 16 the
  * order decides who shares the uplink. */
-static void orders_that_a_switch_prices_equally_are_kept_once(void **state) {
-    (void)state;
+TEST(orders_that_a_switch_prices_equally_are_kept_once) {
     g_autoptr(MtfMachine) machine = mtf_machine_load("cpu-cluster", NULL);
     g_autoptr(GArray) inside = mtf_mesh_shapes_on(machine, 16, 2, NULL);
     g_autoptr(GArray) across = mtf_mesh_shapes_on(machine, 32, 2, NULL);
@@ -53,21 +49,9 @@ static void orders_that_a_switch_prices_equally_are_kept_once(void **state) {
     assert_int_equal(across->len, 5);
 }
 
-static void a_machine_that_is_too_small_is_bad_input(void **state) {
-    (void)state;
+TEST(a_machine_that_is_too_small_is_bad_input) {
     g_autoptr(MtfMachine) machine = mtf_machine_load("tpu-v2", NULL);
     g_autoptr(GError) error = NULL;
     assert_null(mtf_mesh_shapes_on(machine, 1024, 2, &error));
     assert_non_null(error);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(twelve_devices_form_eight_meshes),
-        cmocka_unit_test(a_prime_number_forms_one_mesh),
-        cmocka_unit_test(one_device_is_the_mesh_without_axes),
-        cmocka_unit_test(orders_that_a_switch_prices_equally_are_kept_once),
-        cmocka_unit_test(a_machine_that_is_too_small_is_bad_input),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

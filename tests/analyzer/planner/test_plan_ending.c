@@ -59,8 +59,7 @@ static MtfPlan *end(const Case *c, bool file, char **notes, GError **error) {
                         cJSON_CreateObject(), notes, error);
 }
 
-static void a_plan_is_the_same_however_many_threads_make_it(void **state) {
-    (void)state;
+TEST(a_plan_is_the_same_however_many_threads_make_it) {
     Case c;
     case_init(&c);
     g_autofree char *alone = NULL, *beside = NULL;
@@ -78,8 +77,7 @@ static void a_plan_is_the_same_however_many_threads_make_it(void **state) {
 }
 
 /* What another order and exchanges one by one would take is lowered, packed and scheduled here again. */
-static void notes_tell_what_order_and_buckets_won(void **state) {
-    (void)state;
+TEST(notes_tell_what_order_and_buckets_won) {
     Case c;
     case_init(&c);
     g_autofree char *notes = NULL;
@@ -116,8 +114,7 @@ static MtfLayout *settled_in(const Case *c, double seconds) {
     return layout;
 }
 
-static void order_and_buckets_are_chosen_where_there_is_time(void **state) {
-    (void)state;
+TEST(order_and_buckets_are_chosen_where_there_is_time) {
     Case c;
     case_init(&c);
     g_autoptr(MtfLayout) never = settled_in(&c, 1e-6), soon = settled_in(&c, 1e6);
@@ -128,8 +125,7 @@ static void order_and_buckets_are_chosen_where_there_is_time(void **state) {
     case_clear(&c);
 }
 
-static void a_variant_that_no_graph_can_be_made_of_fails(void **state) {
-    (void)state;
+TEST(a_variant_that_no_graph_can_be_made_of_fails) {
     g_autoptr(GError) error = NULL;
     Case c;
     case_init(&c);
@@ -140,14 +136,4 @@ static void a_variant_that_no_graph_can_be_made_of_fails(void **state) {
     assert_int_equal(mtf_error_exit_status(error), 2);
     assert_null(notes);
     case_clear(&c);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_plan_is_the_same_however_many_threads_make_it),
-        cmocka_unit_test(notes_tell_what_order_and_buckets_won),
-        cmocka_unit_test(order_and_buckets_are_chosen_where_there_is_time),
-        cmocka_unit_test(a_variant_that_no_graph_can_be_made_of_fails),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,8 +9,7 @@ static void expect_state(const MtfSearchProgress *progress, const char *state) {
 }
 
 /* The first mesh is solved while the second is not: its gap of 0 is not that of what goes on. */
-static void a_bound_is_told_while_its_mesh_is_searched(void **state) {
-    (void)state;
+TEST(a_bound_is_told_while_its_mesh_is_searched) {
     MtfSearchProgress *progress = mtf_search_progress_begin();
     const MtfSearchListener *listener = mtf_search_progress_listener(progress);
     listener->phase("free layouts", listener->user);
@@ -21,11 +20,4 @@ static void a_bound_is_told_while_its_mesh_is_searched(void **state) {
     listener->phase("free layouts", listener->user);
     expect_state(progress, "free layouts; best 31 ms");
     mtf_search_progress_end(progress);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_bound_is_told_while_its_mesh_is_searched),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

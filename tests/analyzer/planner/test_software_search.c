@@ -26,8 +26,7 @@ static void hear_bound(double cost, double bound, void *user) {
 }
 
 /* No layout of the four layers takes so little as a KiB. */
-static void costs_within_limits_that_are_tried_are_told_nobody(void **state) {
-    (void)state;
+TEST(costs_within_limits_that_are_tried_are_told_nobody) {
     Heard heard = { 0 };
     const MtfSearchListener listener = { hear_phase, hear_bound, &heard };
     MtfSearchControl control;
@@ -52,11 +51,4 @@ static void costs_within_limits_that_are_tried_are_told_nobody(void **state) {
     assert_true(heard.looking);
     assert_int_equal(heard.finite, 0);
     mtf_variant_answer_clear(&answer);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(costs_within_limits_that_are_tried_are_told_nobody),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

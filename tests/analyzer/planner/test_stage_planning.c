@@ -62,8 +62,7 @@ static double number_of(const MtfPlan *plan, const char *key) {
 
 /* The best under a limit is the best under a lower one that it fits in; under one that it does not fit in
  * the stage is searched again. */
-static void less_room_asks_for_a_search_where_the_known_plan_does_not_fit(void **state) {
-    (void)state;
+TEST(less_room_asks_for_a_search_where_the_known_plan_does_not_fit) {
     Case c;
     MtfStageSeconds first, second, third;
     case_init(&c);
@@ -81,8 +80,7 @@ static void less_room_asks_for_a_search_where_the_known_plan_does_not_fit(void *
 
 /* Weight gradients apart from input gradients are another order of the same operations: the known
  * layout costs what one costs that is searched for them. */
-static void another_order_of_passes_takes_the_known_layout(void **state) {
-    (void)state;
+TEST(another_order_of_passes_takes_the_known_layout) {
     Case c;
     MtfStageSeconds whole, split, own;
     case_init(&c);
@@ -104,8 +102,7 @@ static void another_order_of_passes_takes_the_known_layout(void **state) {
 
 /* Beside a stage the next is searched that is not alike: with the plan of a search alone, or none where it fits
  * nowhere. Alike stages are searched once. */
-static void the_next_stage_that_differs_is_searched_beside(void **state) {
-    (void)state;
+TEST(the_next_stage_that_differs_is_searched_beside) {
     const MtfStepVariant halves = { .microbatches = 2, .batch_dim = "batch" };
     const MtfStageExecution one = { .in_flight = 1, .weight_versions = 1 };
     Case c, alone;
@@ -153,8 +150,7 @@ static MtfPipelineRequest request_of(const Case *c) {
 }
 
 /* A rival of half the step ends the search; one of twice changes nothing. */
-static void a_pipeline_that_another_plan_beats_is_given_up(void **state) {
-    (void)state;
+TEST(a_pipeline_that_another_plan_beats_is_given_up) {
     Case c;
     GError *error = NULL;
     case_init(&c);
@@ -199,8 +195,7 @@ static void case_init_gpt(Case *c, const char *mesh) {
 }
 
 /* Between what programs of our own take and what the software does, other layouts of the stages are found. */
-static void stages_that_the_software_has_no_memory_for_are_planned_with_less(void **state) {
-    (void)state;
+TEST(stages_that_the_software_has_no_memory_for_are_planned_with_less) {
     Case c;
     GError *error = NULL;
     case_init_gpt(&c, "rows:2");
@@ -251,8 +246,7 @@ static double needed_within(const Case *c, const MtfGraph *graph, int64_t limit,
 
 /* Within a little less than the software needs for the fastest layout, whose program fits, one of those found under
  * lower limits is the plan. */
-static void a_layout_that_the_software_can_run_is_taken_where_it_is_nearly_as_fast(void **state) {
-    (void)state;
+TEST(a_layout_that_the_software_can_run_is_taken_where_it_is_nearly_as_fast) {
     Case c;
     const MtfStepVariant variant = { .microbatches = 1, .fuses = true };
     MtfPlanAnswer fastest, within;
@@ -271,8 +265,7 @@ static void a_layout_that_the_software_can_run_is_taken_where_it_is_nearly_as_fa
 
 /* What takes more than twice a rival's step when it is found is left as it is, where its bound alone does
  * not rule it out; a rival of a longer step changes nothing. */
-static void a_step_twice_as_long_as_a_rivals_is_left_as_it_was_found(void **state) {
-    (void)state;
+TEST(a_step_twice_as_long_as_a_rivals_is_left_as_it_was_found) {
     Case c;
     bool given_up;
     case_init(&c);
@@ -285,17 +278,4 @@ static void a_step_twice_as_long_as_a_rivals_is_left_as_it_was_found(void **stat
     double found = variant_step(&c, 0.4 * step, &given_up);
     assert_true(given_up && isfinite(found) && found >= step);
     case_clear(&c);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(less_room_asks_for_a_search_where_the_known_plan_does_not_fit),
-        cmocka_unit_test(another_order_of_passes_takes_the_known_layout),
-        cmocka_unit_test(the_next_stage_that_differs_is_searched_beside),
-        cmocka_unit_test(a_pipeline_that_another_plan_beats_is_given_up),
-        cmocka_unit_test(stages_that_the_software_has_no_memory_for_are_planned_with_less),
-        cmocka_unit_test(a_layout_that_the_software_can_run_is_taken_where_it_is_nearly_as_fast),
-        cmocka_unit_test(a_step_twice_as_long_as_a_rivals_is_left_as_it_was_found),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,7 +64,7 @@ static GArray *forms_within(const Setup *setup, int64_t memory_limit) {
 }
 
 /* Every variant, random free layouts: the bound is no larger than any arena. */
-static void no_arena_is_smaller_than_the_bound(void **state) {
+TEST(no_arena_is_smaller_than_the_bound) {
     const Setup *setup = *state;
     g_autoptr(GRand) random = g_rand_new_with_seed(3);
     for (int variant = 0; variant < 3 * MTF_RECOMPUTES; variant++) {
@@ -81,7 +81,7 @@ static void no_arena_is_smaller_than_the_bound(void **state) {
 }
 
 /* On one device, with everything kept: weights, state and what is live beside them. */
-static void on_one_device_the_bound_is_near_the_arena(void **state) {
+TEST(on_one_device_the_bound_is_near_the_arena) {
     const Setup *setup = *state;
     MtfMesh mesh = { 0 };
     g_autoptr(MtfGraph) graph = graph_of(setup, 1, MTF_RECOMPUTE_NONE);
@@ -91,7 +91,7 @@ static void on_one_device_the_bound_is_near_the_arena(void **state) {
     assert_true((double)mtf_memory_bound(graph, 1) >= 0.8 * (double)arena->bytes);
 }
 
-static void with_room_for_all_the_step_is_done_in_one_piece(void **state) {
+TEST(with_room_for_all_the_step_is_done_in_one_piece) {
     const Setup *setup = *state;
     g_autoptr(GArray) variants = forms_within(setup, setup->machine->memory_bytes);
     assert_int_equal(variants->len, 1);
@@ -123,7 +123,7 @@ static bool check_order(const GArray *variants) {
 
 /* Just below what a step in one piece needs at least, that variant is gone, and others are ranked by
  * cost. */
-static void forms_that_cannot_fit_are_left_out(void **state) {
+TEST(forms_that_cannot_fit_are_left_out) {
     const Setup *setup = *state;
     g_autoptr(MtfGraph) plain = graph_of(setup, 1, MTF_RECOMPUTE_NONE);
     int64_t limit = mtf_memory_bound(plain, 4) - 1;
@@ -152,7 +152,7 @@ static int64_t rule_cost(const Setup *setup, const MtfStepVariant *variant) {
 
 /* Of a few tries the two first are priced, and what is left unpriced costs no less than they: behind more
  * micro-batches nothing is cheaper. */
-static void what_is_not_priced_is_no_cheaper(void **state) {
+TEST(what_is_not_priced_is_no_cheaper) {
     const Setup *setup = *state;
     g_autoptr(MtfGraph) plain = graph_of(setup, 1, MTF_RECOMPUTE_NONE);
     int64_t most = mtf_memory_bound(plain, 4);
@@ -188,7 +188,7 @@ static const MtfStepCandidate *find_variant(const GArray *variants, const MtfSte
 }
 
 /* What was noted of a variant is taken, even where it is one too much, and what was not is priced. */
-static void what_was_priced_is_not_priced_again(void **state) {
+TEST(what_was_priced_is_not_priced_again) {
     const Setup *setup = *state;
     g_autoptr(MtfGraph) plain = graph_of(setup, 1, MTF_RECOMPUTE_NONE);
     int64_t most = mtf_memory_bound(plain, 4);
@@ -215,7 +215,7 @@ static void what_was_priced_is_not_priced_again(void **state) {
 }
 
 /* Every micro-batch gathers weights that are in pieces, which the order by cost does not know. */
-static void behind_several_microbatches_come_fewer(void **state) {
+TEST(behind_several_microbatches_come_fewer) {
     const Setup *setup = *state;
     g_autoptr(MtfGraph) plain = graph_of(setup, 1, MTF_RECOMPUTE_NONE);
     int64_t most = mtf_memory_bound(plain, 4);
@@ -228,7 +228,7 @@ static void behind_several_microbatches_come_fewer(void **state) {
 }
 
 /* Whoever comes before one that costs less needs and recomputes less than that, and costs a twentieth more at most. */
-static void of_variants_about_as_cheap_one_that_needs_less_comes_first(void **state) {
+TEST(of_variants_about_as_cheap_one_that_needs_less_comes_first) {
     const Setup *setup = *state;
     MtfStepVariantsOptions options = setup->options;
     options.few_tries = INT_MAX;
@@ -255,8 +255,7 @@ static void of_variants_about_as_cheap_one_that_needs_less_comes_first(void **st
 
 /* Where rules cost 60 and free layouts half at least, others promise half of what their rules cost. Where memory makes
  * free layouts cost more than rules do without it, or nothing is known, they promise no less than their rules. */
-static void a_variant_promises_what_free_layouts_save_of_another(void **state) {
-    (void)state;
+TEST(a_variant_promises_what_free_layouts_save_of_another) {
     MtfStepCandidate searched = { .cost = 60 }, near = { .cost = 70 }, far = { .cost = 80 };
     assert_true(mtf_step_candidate_promise(&near, &searched, 30) == 35);
     assert_true(mtf_step_candidate_promise(&far, &searched, 30) == 40);
@@ -300,7 +299,7 @@ static GArray *variants_beside_look(const Setup *setup, int64_t limit, Look *bes
 
 /* The cheapest is looked at. Where that is hopeless, so is the rest of its line, and what its line's first promises no
  * less of: all others where its rules cost what is hopeless, none where nothing costs that. */
-static void what_promises_no_more_than_a_hopeless_variant_is_left(void **state) {
+TEST(what_promises_no_more_than_a_hopeless_variant_is_left) {
     const Setup *setup = *state;
     g_autoptr(MtfGraph) plain = graph_of(setup, 1, MTF_RECOMPUTE_NONE);
     int64_t limit = mtf_memory_bound(plain, 4) - 1;
@@ -324,7 +323,7 @@ static void what_promises_no_more_than_a_hopeless_variant_is_left(void **state) 
     assert_int_equal(others->len, 1 + beside_line);
 }
 
-static void when_none_can_fit_the_smallest_is_left(void **state) {
+TEST(when_none_can_fit_the_smallest_is_left) {
     const Setup *setup = *state;
     g_autoptr(GArray) variants = forms_within(setup, 1000);
     assert_int_equal(variants->len, 1);
@@ -347,7 +346,7 @@ static bool rules_fit(const Setup *setup, const MtfGraph *graph, int64_t limit) 
 
 /* The bound takes equal parts on all devices for possible, which rules are far from: where many micro-batches
  * alone make rules fit, they are named all the same. Tried against a search of every variant. */
-static void rules_get_as_many_microbatches_as_they_need(void **state) {
+TEST(rules_get_as_many_microbatches_as_they_need) {
     const Setup *setup = *state;
     MtfStepVariantsOptions options = setup->options;
     options.rules_only = true;
@@ -368,7 +367,7 @@ static void rules_get_as_many_microbatches_as_they_need(void **state) {
     assert_true(fitting > 0);
 }
 
-static void what_the_user_asks_for_is_not_questioned(void **state) {
+TEST(what_the_user_asks_for_is_not_questioned) {
     const Setup *setup = *state;
     g_autoptr(GError) error = NULL;
     MtfStepVariantsOptions options = setup->options;
@@ -385,7 +384,7 @@ static void what_the_user_asks_for_is_not_questioned(void **state) {
 }
 
 /* A training graph has its variant: with no room for it there is nothing else to try. */
-static void a_training_graph_is_not_divided(void **state) {
+TEST(a_training_graph_is_not_divided) {
     Setup setup = *(const Setup *)*state;
     g_autoptr(MtfGraph) training = graph_of(&setup, 1, MTF_RECOMPUTE_NONE);
     setup.options.written = training;
@@ -396,21 +395,5 @@ static void a_training_graph_is_not_divided(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_arena_is_smaller_than_the_bound),
-        cmocka_unit_test(on_one_device_the_bound_is_near_the_arena),
-        cmocka_unit_test(with_room_for_all_the_step_is_done_in_one_piece),
-        cmocka_unit_test(forms_that_cannot_fit_are_left_out),
-        cmocka_unit_test(what_is_not_priced_is_no_cheaper),
-        cmocka_unit_test(what_was_priced_is_not_priced_again),
-        cmocka_unit_test(behind_several_microbatches_come_fewer),
-        cmocka_unit_test(of_variants_about_as_cheap_one_that_needs_less_comes_first),
-        cmocka_unit_test(a_variant_promises_what_free_layouts_save_of_another),
-        cmocka_unit_test(what_promises_no_more_than_a_hopeless_variant_is_left),
-        cmocka_unit_test(when_none_can_fit_the_smallest_is_left),
-        cmocka_unit_test(rules_get_as_many_microbatches_as_they_need),
-        cmocka_unit_test(what_the_user_asks_for_is_not_questioned),
-        cmocka_unit_test(a_training_graph_is_not_divided),
-    };
-    return cmocka_run_group_tests(tests, setup_init, setup_clear);
+    return mtf_tests_run(setup_init, setup_clear);
 }

@@ -42,8 +42,7 @@ static const MtfVariantPoint *at(const GArray *frontier, guint i) {
     return &g_array_index(frontier, MtfVariantPoint, i);
 }
 
-static void the_frontier_ranges_over_variants(void **state) {
-    (void)state;
+TEST(the_frontier_ranges_over_variants) {
     MtfIncumbent layouts[4];
     g_autoptr(GArray) points = two_variants(layouts);
     g_autoptr(GArray) frontier = mtf_variant_frontier(points, 4, 1000);
@@ -59,8 +58,7 @@ static void the_frontier_ranges_over_variants(void **state) {
     }
 }
 
-static void the_limit_asked_for_is_among_them(void **state) {
-    (void)state;
+TEST(the_limit_asked_for_is_among_them) {
     MtfIncumbent layouts[4];
     g_autoptr(GArray) points = two_variants(layouts);
     g_autoptr(GArray) frontier = mtf_variant_frontier(points, 2, 150);
@@ -69,18 +67,8 @@ static void the_limit_asked_for_is_among_them(void **state) {
     assert_int_equal(at(frontier, 1)->bytes, 90);
 }
 
-static void where_nothing_fits_there_is_no_frontier(void **state) {
-    (void)state;
+TEST(where_nothing_fits_there_is_no_frontier) {
     g_autoptr(GArray) points = mtf_variant_points_new();
     g_autoptr(GArray) frontier = mtf_variant_frontier(points, 4, 100);
     assert_int_equal(frontier->len, 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_frontier_ranges_over_variants),
-        cmocka_unit_test(the_limit_asked_for_is_among_them),
-        cmocka_unit_test(where_nothing_fits_there_is_no_frontier),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

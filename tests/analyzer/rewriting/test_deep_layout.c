@@ -48,7 +48,7 @@ static MtfLayout *layout_of_rules(const Setup *setup, const MtfGraph *graph) {
     return mtf_layout_from_rules(graph, &setup->mesh, rules);
 }
 
-static void rules_of_few_layers_become_those_of_all(void **state) {
+TEST(rules_of_few_layers_become_those_of_all) {
     const Setup *setup = *state;
     g_autoptr(MtfLayout) few = layout_of_rules(setup, setup->shallow);
     g_autoptr(MtfLayout) all = layout_of_rules(setup, setup->deep);
@@ -63,7 +63,7 @@ static void rules_of_few_layers_become_those_of_all(void **state) {
 }
 
 /* Of 10 layers 0, 1, 8 and 9 were laid out: 1 stands for 1 to 4 and 8 for 5 to 8. */
-static void layers_that_were_left_stand_for_as_many_each(void **state) {
+TEST(layers_that_were_left_stand_for_as_many_each) {
     const Setup *setup = *state;
     g_autoptr(MtfLayout) few = layout_of_rules(setup, setup->shallow);
     int e = mtf_graph_find_dimension(setup->shallow, "e");
@@ -86,7 +86,7 @@ static void layers_that_were_left_stand_for_as_many_each(void **state) {
 }
 
 /* A step that recomputes its layers has operations that one which keeps all has none for. */
-static void steps_of_another_kind_have_no_layout_in_common(void **state) {
+TEST(steps_of_another_kind_have_no_layout_in_common) {
     const Setup *setup = *state;
     MtfStepVariant again = { .microbatches = 1, .recompute = MTF_RECOMPUTE_LAYERS };
     g_autoptr(MtfGraph) written = mtf_test_layers(LAYERS, 8, 4, 16);
@@ -101,7 +101,7 @@ static int find_operation(const MtfGraph *graph, const char *name) {
 }
 
 /* The last layer stands for itself, and layer 1 for 1 to 4. */
-static void an_operation_of_the_few_is_that_in_the_middle_of_those_it_stands_for(void **state) {
+TEST(an_operation_of_the_few_is_that_in_the_middle_of_those_it_stands_for) {
     const Setup *setup = *state;
     g_autoptr(MtfDeepening) deepening = mtf_deepening_new(setup->deep, setup->shallow, FEW);
     static const char *const pairs[][2] = { { "layer/9/p", "layer/9/p" },
@@ -113,11 +113,5 @@ static void an_operation_of_the_few_is_that_in_the_middle_of_those_it_stands_for
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rules_of_few_layers_become_those_of_all),
-        cmocka_unit_test(layers_that_were_left_stand_for_as_many_each),
-        cmocka_unit_test(an_operation_of_the_few_is_that_in_the_middle_of_those_it_stands_for),
-        cmocka_unit_test(steps_of_another_kind_have_no_layout_in_common),
-    };
-    return cmocka_run_group_tests(tests, setup_init, setup_clear);
+    return mtf_tests_run(setup_init, setup_clear);
 }

@@ -56,8 +56,7 @@ static void check_memory(const MtfGraph *graph) {
     assert_int_equal(mtf_graph_elements(graph, shape), 2 * 6 * (4 + 3));
 }
 
-static void few_features_give_what_keys_and_values_of_all_heads_give(void **state) {
-    (void)state;
+TEST(few_features_give_what_keys_and_values_of_all_heads_give) {
     static const int values[] = { 2, 8 }, queries[] = { 1, 1000 };
     for (int i = 0; i < 4; i++) {
         g_autoptr(MtfGraph) graph = latent_attention(values[i / 2], "wk");
@@ -71,8 +70,7 @@ static void few_features_give_what_keys_and_values_of_all_heads_give(void **stat
 
 /* Of a head, with n queries and m positions: n (4 (5 + 2) + 2 m 7) multiplications of what is remembered, or
  * 4 (5 + 2) m + 2 n m 8: with m = 10 the first is 168 n, the second 280 + 160 n, equal at 35. */
-static void what_takes_fewer_multiplications_is_done(void **state) {
-    (void)state;
+TEST(what_takes_fewer_multiplications_is_done) {
     for (int queries = 34; queries <= 36; queries++) {
         g_autoptr(MtfGraph) graph = latent_attention(2, "wk");
         assert_true(mtf_graph_remember_latents(graph, queries, 10, NULL));
@@ -80,8 +78,7 @@ static void what_takes_fewer_multiplications_is_done(void **state) {
     }
 }
 
-static void other_attention_stays(void **state) {
-    (void)state;
+TEST(other_attention_stays) {
     g_autoptr(MtfGraph) graph = latent_attention(2, "w"); /* no variable */
     g_autoptr(MtfGraph) plain = mtf_test_attention_training(5, "", "");
     guint operations[] = { graph->operations->len, plain->operations->len };
@@ -89,13 +86,4 @@ static void other_attention_stays(void **state) {
     assert_true(mtf_graph_remember_latents(plain, 1, 10, NULL));
     assert_int_equal(graph->operations->len, operations[0]);
     assert_int_equal(plain->operations->len, operations[1]);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(few_features_give_what_keys_and_values_of_all_heads_give),
-        cmocka_unit_test(what_takes_fewer_multiplications_is_done),
-        cmocka_unit_test(other_attention_stays),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,8 +30,7 @@ static bool has(const MtfGraph *graph, const char *tensor) {
 }
 
 /* Of 10 layers 0, 1 and 8, 9 stay: four of two operations and the two of the loss. */
-static void the_first_and_the_last_layers_stay(void **state) {
-    (void)state;
+TEST(the_first_and_the_last_layers_stay) {
     g_autoptr(MtfGraph) whole = layers_of(10);
     g_autoptr(MtfGraph) few = mtf_graph_shallow(whole, 4);
     assert_non_null(few);
@@ -42,8 +41,7 @@ static void the_first_and_the_last_layers_stay(void **state) {
     assert_int_equal(whole->operations->len, 22);
 }
 
-static void the_layer_behind_the_cut_reads_the_one_before_it(void **state) {
-    (void)state;
+TEST(the_layer_behind_the_cut_reads_the_one_before_it) {
     g_autoptr(MtfGraph) whole = layers_of(10);
     g_autoptr(MtfGraph) few = mtf_graph_shallow(whole, 4);
     int before = mtf_graph_find_tensor(few, "layer/1/n");
@@ -52,8 +50,7 @@ static void the_layer_behind_the_cut_reads_the_one_before_it(void **state) {
     assert_int_equal(input_of(few, "layer/9/p", 0), mtf_graph_find_tensor(few, "layer/8/n"));
 }
 
-static void what_published_files_keep_of_cut_layers_goes_too(void **state) {
-    (void)state;
+TEST(what_published_files_keep_of_cut_layers_goes_too) {
     g_autoptr(MtfGraph) whole = layers_of(10);
     for (int i = 0; i < 10; i++) {
         g_autofree char *name = g_strdup_printf("layer/%d/v", i);
@@ -63,8 +60,7 @@ static void what_published_files_keep_of_cut_layers_goes_too(void **state) {
     assert_int_equal(mtf_graph_parameters(few), 4 * 4);
 }
 
-static void a_graph_of_few_layers_has_none(void **state) {
-    (void)state;
+TEST(a_graph_of_few_layers_has_none) {
     g_autoptr(MtfGraph) whole = layers_of(4);
     assert_null(mtf_graph_shallow(whole, 4));
     g_autoptr(MtfGraph) three = mtf_graph_shallow(whole, 3);
@@ -72,21 +68,9 @@ static void a_graph_of_few_layers_has_none(void **state) {
 }
 
 /* What is not the next layer cannot read another one instead. */
-static void a_graph_whose_middle_layers_are_read_elsewhere_has_none(void **state) {
-    (void)state;
+TEST(a_graph_whose_middle_layers_are_read_elsewhere_has_none) {
     g_autoptr(MtfGraph) whole = layers_of(10);
     MtfOperation *square = mtf_graph_operation(whole, mtf_graph_find_operation(whole, "sq"));
     square->inputs[0] = mtf_graph_find_tensor(whole, "layer/5/n");
     assert_null(mtf_graph_shallow(whole, 4));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_first_and_the_last_layers_stay),
-        cmocka_unit_test(the_layer_behind_the_cut_reads_the_one_before_it),
-        cmocka_unit_test(what_published_files_keep_of_cut_layers_goes_too),
-        cmocka_unit_test(a_graph_of_few_layers_has_none),
-        cmocka_unit_test(a_graph_whose_middle_layers_are_read_elsewhere_has_none),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

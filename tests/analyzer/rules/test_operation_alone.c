@@ -48,8 +48,7 @@ static int *updated_variables(const MtfGraph *graph) {
     return updated;
 }
 
-static void an_operation_does_alone_what_it_does_in_its_graph(void **state) {
-    (void)state;
+TEST(an_operation_does_alone_what_it_does_in_its_graph) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(1);
     g_autoptr(MtfGraph) forward =
         mtf_graph_load("layouts/library/graphs/transformer-small.json", NULL, NULL);
@@ -80,8 +79,7 @@ static void append_operand(GString *text, const MtfGraph *graph, int tensor) {
 }
 
 /* A framework's price of an operation tells forward passes, gradients and recomputation apart. */
-static void operations_of_equal_facts_and_operands_cost_the_same(void **state) {
-    (void)state;
+TEST(operations_of_equal_facts_and_operands_cost_the_same) {
     g_autoptr(MtfGraph) forward = mtf_model_build(&mtf_model_llama, &mtf_model_llama.presets[0],
                                                   &mtf_model_llama.presets[0].settings, NULL);
     MtfStepVariant variant = { .recompute = MTF_RECOMPUTE_LAYERS, .fuses = true };
@@ -111,12 +109,4 @@ static void operations_of_equal_facts_and_operands_cost_the_same(void **state) {
         g_hash_table_insert(known, g_string_free(text, FALSE), GINT_TO_POINTER((int)price + 1));
     }
     assert_true(equal > 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_operation_does_alone_what_it_does_in_its_graph),
-        cmocka_unit_test(operations_of_equal_facts_and_operands_cost_the_same),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

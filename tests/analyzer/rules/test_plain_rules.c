@@ -8,8 +8,7 @@
 
 /* The header's example: of x [64 8], w [8 32] and h [64 32] on rows:4, batch takes 3/4 of 512 + 2048
  * numbers, d_ff of 256 + 2048, d_model of 512 + 256. On cols, d_ff takes half of 256 + 512. */
-static void the_largest_dimensions_are_laid_first(void **state) {
-    (void)state;
+TEST(the_largest_dimensions_are_laid_first) {
     g_autoptr(MtfGraph) graph = mtf_graph_new("example");
     int batch = mtf_graph_add_dimension(graph, "batch", 64, NULL);
     int d_model = mtf_graph_add_dimension(graph, "d_model", 8, NULL);
@@ -37,8 +36,7 @@ static void the_largest_dimensions_are_laid_first(void **state) {
     assert_int_equal(kept->axis[d_ff], -1);
 }
 
-static void they_are_legal_for_random_graphs(void **state) {
-    (void)state;
+TEST(they_are_legal_for_random_graphs) {
     MtfMesh mesh;
     assert_true(mtf_mesh_parse("rows:4;cols:2", 0, &mesh, NULL));
     for (guint32 seed = 0; seed < 200; seed++) {
@@ -52,12 +50,4 @@ static void they_are_legal_for_random_graphs(void **state) {
         g_autoptr(MtfRules) rules = mtf_plain_rules(graph, &mesh, any, 0);
         assert_true(mtf_rules_check(graph, &mesh, rules, NULL));
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_largest_dimensions_are_laid_first),
-        cmocka_unit_test(they_are_legal_for_random_graphs),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -98,8 +98,7 @@ static const char *mesh_text(guint32 seed) {
 }
 
 /* 1500 graphs, meshes of one and two axes. */
-static void the_optimum_is_that_of_exhaustive_enumeration(void **state) {
-    (void)state;
+TEST(the_optimum_is_that_of_exhaustive_enumeration) {
     for (guint32 seed = 0; seed < (guint32)mtf_draws(1500); seed++) {
         g_autoptr(MtfGraph) graph = graph_of(seed);
         g_autoptr(GArray) meshes = mtf_test_meshes(mesh_text(seed));
@@ -118,8 +117,7 @@ static void the_optimum_is_that_of_exhaustive_enumeration(void **state) {
 }
 
 /* The limit is drawn between the smallest arena and that of the plain layout. */
-static void under_a_memory_limit_the_answer_fits_and_is_the_cheapest_that_does(void **state) {
-    (void)state;
+TEST(under_a_memory_limit_the_answer_fits_and_is_the_cheapest_that_does) {
     int bound_wrong = 0, tightened = 0;
     for (guint32 seed = 0; seed < (guint32)mtf_draws(700); seed++) {
         g_autoptr(MtfGraph) graph = graph_of(seed);
@@ -144,8 +142,7 @@ static void under_a_memory_limit_the_answer_fits_and_is_the_cheapest_that_does(v
     assert_true(tightened < 20);
 }
 
-static void when_nothing_fits_the_limit_that_would_do_is_real(void **state) {
-    (void)state;
+TEST(when_nothing_fits_the_limit_that_would_do_is_real) {
     for (guint32 seed = 0; seed < (guint32)mtf_draws(200); seed++) {
         g_autoptr(MtfGraph) graph = graph_of(seed);
         g_autoptr(GArray) meshes = mtf_test_meshes(mesh_text(seed));
@@ -187,8 +184,7 @@ static void check_tables(const MtfGraph *graph, const char *mesh) {
     exhaust(&e);
 }
 
-static void tables_price_every_assignment_exactly(void **state) {
-    (void)state;
+TEST(tables_price_every_assignment_exactly) {
     for (guint32 seed = 2000; seed < 2200; seed++) {
         g_autoptr(MtfGraph) graph = graph_of(seed);
         check_tables(graph, mesh_text(seed));
@@ -196,8 +192,7 @@ static void tables_price_every_assignment_exactly(void **state) {
 }
 
 /* Its last value is copied behind the loop, whoever else reads it; a state is handed on within. */
-static void what_a_loop_leaves_is_priced_where_a_variable_takes_it(void **state) {
-    (void)state;
+TEST(what_a_loop_leaves_is_priced_where_a_variable_takes_it) {
     const char *text =
         "{'meshtf_graph': 1, 'name': 'steps', 'dimensions': {'rows': 12, 'columns': 6},"
         " 'inputs': [], 'variables': ["
@@ -219,8 +214,7 @@ static void what_a_loop_leaves_is_priced_where_a_variable_takes_it(void **state)
 }
 
 /* Training graphs: composites, gradients that meet in sums, updates in place. */
-static void training_graphs_are_searched_exactly_too(void **state) {
-    (void)state;
+TEST(training_graphs_are_searched_exactly_too) {
     int searched = 0;
     for (guint32 seed = 0; seed < 60; seed++) {
         MtfRandomGraph drawn = { .seed = seed,
@@ -254,8 +248,7 @@ static void training_graphs_are_searched_exactly_too(void **state) {
 }
 
 /* With and without clipping, which reads every gradient twice. */
-static void steps_of_micro_batches_are_searched_exactly_too(void **state) {
-    (void)state;
+TEST(steps_of_micro_batches_are_searched_exactly_too) {
     for (int i = 0; i < 8; i++) {
         g_autoptr(MtfGraph) forward = mtf_graph_load("layouts/library/graphs/mlp.json", NULL, NULL);
         forward->optimizer.clip_norm = i % 2;
@@ -276,8 +269,7 @@ static void steps_of_micro_batches_are_searched_exactly_too(void **state) {
 }
 
 /* The proof is a checker: told that keeping everything replicated is best, it finds what is. */
-static void the_proof_finds_what_a_wrong_answer_missed(void **state) {
-    (void)state;
+TEST(the_proof_finds_what_a_wrong_answer_missed) {
     for (guint32 seed = 0; seed < 60; seed++) {
         g_autoptr(MtfGraph) graph = graph_of(3 * seed);
         g_autoptr(GArray) meshes = mtf_test_meshes(mesh_text(seed));
@@ -313,8 +305,7 @@ static MtfRuleSolution smallest_of(const MtfRuleTables *tables, bool drafts) {
 }
 
 /* Where free layouts follow, the integer program is left out: what it proves nobody asks for. */
-static void drafts_of_the_smallest_rules_take_no_program(void **state) {
-    (void)state;
+TEST(drafts_of_the_smallest_rules_take_no_program) {
     int left_out = 0;
     for (guint32 seed = 0; seed < 30; seed++) {
         g_autoptr(MtfGraph) graph = graph_of(seed);
@@ -343,8 +334,7 @@ static MtfRuleTables *tables_by(const MtfRuleTerms *terms, const MtfPricer *pric
     return tables;
 }
 
-static void any_number_of_threads_prices_the_same(void **state) {
-    (void)state;
+TEST(any_number_of_threads_prices_the_same) {
     for (guint32 seed = 0; seed < 30; seed++) {
         g_autoptr(MtfGraph) graph = graph_of(seed);
         g_autoptr(GArray) meshes = mtf_test_meshes(mesh_text(seed));
@@ -424,8 +414,7 @@ static MtfGraph *chain_of(int depth) {
     return graph;
 }
 
-static void the_integer_program_does_not_grow_with_depth(void **state) {
-    (void)state;
+TEST(the_integer_program_does_not_grow_with_depth) {
     int variables = 0, rows = 0;
     for (int depth = 4; depth <= 64; depth *= 4) {
         g_autoptr(MtfGraph) graph = chain_of(depth);
@@ -442,8 +431,7 @@ static bool interrupt_later(void) {
 
 /* Stopped at whatever moment, the bound is above nothing that exhaustive enumeration finds, and
  * says something. */
-static void a_stopped_search_says_so_and_its_bound_holds(void **state) {
-    (void)state;
+TEST(a_stopped_search_says_so_and_its_bound_holds) {
     for (guint32 seed = 0; seed < 60; seed++) {
         g_autoptr(MtfGraph) graph = graph_of(seed);
         g_autoptr(GArray) meshes = mtf_test_meshes(mesh_text(seed));
@@ -466,8 +454,7 @@ static void a_stopped_search_says_so_and_its_bound_holds(void **state) {
     }
 }
 
-static void a_search_cancelled_at_once_has_found_nothing(void **state) {
-    (void)state;
+TEST(a_search_cancelled_at_once_has_found_nothing) {
     g_autoptr(MtfGraph) graph = graph_of(3);
     g_autoptr(GArray) meshes = mtf_test_meshes("a:2");
     MtfSearchControl control;
@@ -484,8 +471,7 @@ static void a_search_cancelled_at_once_has_found_nothing(void **state) {
 }
 
 /* A second ends before it begins: rules that need no search are known, with no more than is true. */
-static void where_time_is_up_there_still_are_rules(void **state) {
-    (void)state;
+TEST(where_time_is_up_there_still_are_rules) {
     for (guint32 seed = 0; seed < 20; seed++) {
         g_autoptr(MtfGraph) graph = graph_of(seed);
         g_autoptr(GArray) meshes = mtf_test_meshes(mesh_text(seed));
@@ -509,8 +495,7 @@ static void where_time_is_up_there_still_are_rules(void **state) {
 }
 
 /* Every mesh tells what its own best rules cost. */
-static void every_mesh_tells_its_own_optimum(void **state) {
-    (void)state;
+TEST(every_mesh_tells_its_own_optimum) {
     g_autoptr(MtfGraph) graph = graph_of(6);
     g_autoptr(GArray) meshes = mtf_mesh_shapes(12, 2);
     MtfRuleSearchOptions options = { .machine = machine, .memory_limit = INT64_MAX };
@@ -528,8 +513,7 @@ static void every_mesh_tells_its_own_optimum(void **state) {
 }
 
 /* Searches that share what rules cost find what each finds alone, under whatever limit and pins. */
-static void shared_prices_change_no_answer(void **state) {
-    (void)state;
+TEST(shared_prices_change_no_answer) {
     g_autoptr(MtfGraph) graph = graph_of(6);
     g_autoptr(GArray) meshes = mtf_mesh_shapes(12, 2);
     g_autoptr(MtfRulePrices) prices = mtf_rule_prices_new(graph);
@@ -558,8 +542,7 @@ static void shared_prices_change_no_answer(void **state) {
 }
 
 /* A mesh laid in order is priced once, unless other axes are allowed. */
-static void a_mesh_in_order_is_priced_once(void **state) {
-    (void)state;
+TEST(a_mesh_in_order_is_priced_once) {
     g_autoptr(MtfGraph) graph = graph_of(6);
     g_autoptr(GArray) meshes = mtf_test_meshes("rows:2;cols:2");
     const MtfMesh *mesh = &g_array_index(meshes, MtfMesh, 0);
@@ -580,8 +563,7 @@ static void a_mesh_in_order_is_priced_once(void **state) {
 }
 
 /* The cheapest over several meshes is the least of their optima. */
-static void the_best_of_all_meshes_is_found(void **state) {
-    (void)state;
+TEST(the_best_of_all_meshes_is_found) {
     for (guint32 seed = 0; seed < 40; seed++) {
         g_autoptr(MtfGraph) graph = graph_of(3 * seed);
         g_autoptr(GArray) meshes = mtf_mesh_shapes(12, 2);
@@ -603,25 +585,5 @@ static void the_best_of_all_meshes_is_found(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tables_price_every_assignment_exactly),
-        cmocka_unit_test(what_a_loop_leaves_is_priced_where_a_variable_takes_it),
-        cmocka_unit_test(the_optimum_is_that_of_exhaustive_enumeration),
-        cmocka_unit_test(under_a_memory_limit_the_answer_fits_and_is_the_cheapest_that_does),
-        cmocka_unit_test(when_nothing_fits_the_limit_that_would_do_is_real),
-        cmocka_unit_test(training_graphs_are_searched_exactly_too),
-        cmocka_unit_test(steps_of_micro_batches_are_searched_exactly_too),
-        cmocka_unit_test(the_proof_finds_what_a_wrong_answer_missed),
-        cmocka_unit_test(drafts_of_the_smallest_rules_take_no_program),
-        cmocka_unit_test(the_integer_program_does_not_grow_with_depth),
-        cmocka_unit_test(a_stopped_search_says_so_and_its_bound_holds),
-        cmocka_unit_test(a_search_cancelled_at_once_has_found_nothing),
-        cmocka_unit_test(where_time_is_up_there_still_are_rules),
-        cmocka_unit_test(any_number_of_threads_prices_the_same),
-        cmocka_unit_test(every_mesh_tells_its_own_optimum),
-        cmocka_unit_test(shared_prices_change_no_answer),
-        cmocka_unit_test(a_mesh_in_order_is_priced_once),
-        cmocka_unit_test(the_best_of_all_meshes_is_found),
-    };
-    return cmocka_run_group_tests(tests, load_machine, free_machine);
+    return mtf_tests_run(load_machine, free_machine);
 }

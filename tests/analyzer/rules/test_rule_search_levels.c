@@ -60,8 +60,7 @@ static void check_prices(MtfRuleTables *tables, guint32 seed, int *better, int *
 }
 
 /* A two-layer network of four dimensions on two axes. */
-static void every_assignment_keeps_its_price_and_none_is_below_the_bound(void **state) {
-    (void)state;
+TEST(every_assignment_keeps_its_price_and_none_is_below_the_bound) {
     int better = 0, met = 0;
     unsigned allowed[16];
     MtfMesh mesh;
@@ -80,11 +79,4 @@ static void every_assignment_keeps_its_price_and_none_is_below_the_bound(void **
         check_prices(tables, seed, &better, &met);
     if (better < 100 || met < 30 || met == 300)
         fail_msg("%d of 300 better, %d met", better, met);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_assignment_keeps_its_price_and_none_is_below_the_bound),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

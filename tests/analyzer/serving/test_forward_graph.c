@@ -37,8 +37,7 @@ static void check(const char *text, const char *wanted) {
 }
 
 /* Labels, what is learned of a batch, what is dropped and the loss are gone. */
-static void a_classifier_gives_its_scores(void **state) {
-    (void)state;
+TEST(a_classifier_gives_its_scores) {
     check(
         HEAD
         " 'operations': [{'op': 'reduce_mean', 'name': 'mean', 'inputs': ['x'], 'dims': ['features']},"
@@ -54,8 +53,7 @@ static void a_classifier_gives_its_scores(void **state) {
 }
 
 /* One hot labels are answers as labels are; the scores that they meet are told, not their logarithm's sum. */
-static void what_is_compared_with_what_follows_from_labels_is_a_result(void **state) {
-    (void)state;
+TEST(what_is_compared_with_what_follows_from_labels_is_a_result) {
     check(
         HEAD
         " 'operations': [{'op': 'einsum', 'name': 'scores', 'inputs': ['x', 'w'], 'dims': ['batch', 'classes']},"
@@ -66,8 +64,7 @@ static void what_is_compared_with_what_follows_from_labels_is_a_result(void **st
         "x w =scores/result scores ");
 }
 
-static void a_loss_of_nothing_else_is_the_result(void **state) {
-    (void)state;
+TEST(a_loss_of_nothing_else_is_the_result) {
     check(
         HEAD
         " 'operations': [{'op': 'square', 'name': 'squares', 'inputs': ['x']},"
@@ -76,8 +73,7 @@ static void a_loss_of_nothing_else_is_the_result(void **state) {
 }
 
 /* As of words that were hidden: the ids that are right are read, too. */
-static void scores_of_what_is_read_are_the_result(void **state) {
-    (void)state;
+TEST(scores_of_what_is_read_are_the_result) {
     check(
         "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'batch': 4, 'words': 6, 'other': 6},"
         " 'inputs': [{'name': 'ids', 'dims': ['batch'], 'dtype': 'int32', 'feed': 'tokens'}],"
@@ -89,8 +85,7 @@ static void scores_of_what_is_read_are_the_result(void **state) {
 }
 
 /* Of an operation with several results none may be read; what single iterations make is none. */
-static void without_a_loss_what_nobody_reads_is_a_result(void **state) {
-    (void)state;
+TEST(without_a_loss_what_nobody_reads_is_a_result) {
     check(
         HEAD
         " 'operations': [{'op': 'einsum', 'name': 'scores', 'inputs': ['x', 'w'], 'dims': ['batch', 'classes']},"
@@ -99,8 +94,7 @@ static void without_a_loss_what_nobody_reads_is_a_result(void **state) {
         "x w =steps/y/result scores steps/y/state steps/more steps/y ");
 }
 
-static void what_stands_in_must_have_its_shape(void **state) {
-    (void)state;
+TEST(what_stands_in_must_have_its_shape) {
     g_autoptr(GError) error = NULL;
     g_autoptr(MtfGraph) written = mtf_test_graph(
         HEAD " 'operations': [{'op': 'in_train_phase', 'name': 'y', 'inputs': ['x', 'seen']},"
@@ -110,16 +104,14 @@ static void what_stands_in_must_have_its_shape(void **state) {
 }
 
 /* What stands for nothing but an input is made all the same. */
-static void an_input_that_is_dropped_is_a_result(void **state) {
-    (void)state;
+TEST(an_input_that_is_dropped_is_a_result) {
     check(HEAD " 'operations': [{'op': 'dropout', 'name': 'some', 'inputs': ['x'], 'rate': 0.5},"
                "  {'op': 'in_train_phase', 'name': 'middle', 'inputs': ['w', 'w']}]}",
           "x w =some/result =middle/result some middle ");
 }
 
 /* A variable that takes a value takes it alone. */
-static void two_results_of_one_value_are_two(void **state) {
-    (void)state;
+TEST(two_results_of_one_value_are_two) {
     g_autoptr(MtfGraph) written =
         mtf_test_graph(HEAD " 'operations': [{'op': 'square', 'name': 'y', 'inputs': ['x']},"
                             "  {'op': 'dropout', 'name': 'one', 'inputs': ['y'], 'rate': 0.5},"
@@ -130,8 +122,7 @@ static void two_results_of_one_value_are_two(void **state) {
                          g_array_index(forward->updates, MtfUpdate, 1).value);
 }
 
-static void where_answers_alone_are_used_nothing_is_run(void **state) {
-    (void)state;
+TEST(where_answers_alone_are_used_nothing_is_run) {
     g_autoptr(GError) error = NULL;
     g_autoptr(MtfGraph) written = mtf_test_graph(
         HEAD
@@ -141,28 +132,11 @@ static void where_answers_alone_are_used_nothing_is_run(void **state) {
     assert_non_null(strstr(error->message, "so there is nothing to run forward"));
 }
 
-static void a_training_graph_is_none(void **state) {
-    (void)state;
+TEST(a_training_graph_is_none) {
     g_autoptr(GError) error = NULL;
     g_autoptr(MtfGraph) written = mtf_test_graph(
         HEAD " 'operations': [{'op': 'scale', 'name': 'less', 'inputs': ['w'], 'factor': 0.5}],"
              " 'updates': [{'variable': 'w', 'value': 'less'}]}");
     assert_null(mtf_forward_graph(written, &error));
     assert_non_null(strstr(error->message, "is a graph of training already"));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_classifier_gives_its_scores),
-        cmocka_unit_test(what_is_compared_with_what_follows_from_labels_is_a_result),
-        cmocka_unit_test(a_loss_of_nothing_else_is_the_result),
-        cmocka_unit_test(scores_of_what_is_read_are_the_result),
-        cmocka_unit_test(without_a_loss_what_nobody_reads_is_a_result),
-        cmocka_unit_test(what_stands_in_must_have_its_shape),
-        cmocka_unit_test(an_input_that_is_dropped_is_a_result),
-        cmocka_unit_test(two_results_of_one_value_are_two),
-        cmocka_unit_test(where_answers_alone_are_used_nothing_is_run),
-        cmocka_unit_test(a_training_graph_is_none),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

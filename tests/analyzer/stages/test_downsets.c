@@ -33,8 +33,7 @@ static void check_family(const MtfStageGraph *graph, const MtfDownsets *cuts) {
     }
 }
 
-static void every_downset_is_found_once(void **state) {
-    (void)state;
+TEST(every_downset_is_found_once) {
     for (guint64 seed = 0; seed < 200; seed++) {
         g_autoptr(MtfStageGraph) graph = mtf_test_stage_graph(MTF_STAGE_PIPEDREAM, seed, 9);
         g_autoptr(MtfDownsets) cuts = mtf_downsets_new(graph, 1000);
@@ -44,8 +43,7 @@ static void every_downset_is_found_once(void **state) {
     }
 }
 
-static void a_small_family_holds_downsets_only(void **state) {
-    (void)state;
+TEST(a_small_family_holds_downsets_only) {
     for (guint64 seed = 0; seed < 200; seed++) {
         g_autoptr(MtfStageGraph) graph = mtf_test_stage_graph(MTF_STAGE_PIPEDREAM, seed, 9);
         g_autoptr(MtfDownsets) cuts = mtf_downsets_new(graph, 14);
@@ -53,12 +51,4 @@ static void a_small_family_holds_downsets_only(void **state) {
         assert_int_equal(cuts->complete, cuts->count == count_closed(graph));
         check_family(graph, cuts);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_downset_is_found_once),
-        cmocka_unit_test(a_small_family_holds_downsets_only),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

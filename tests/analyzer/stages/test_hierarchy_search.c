@@ -7,8 +7,7 @@
 
 #include <math.h>
 
-static void nested_plans_equal_trying_everything(void **state) {
-    (void)state;
+TEST(nested_plans_equal_trying_everything) {
     for (guint64 seed = 0; seed < 400; seed++) {
         guint64 n = 1000;
         g_autoptr(MtfStageGraph) graph = mtf_test_stage_graph(MTF_STAGE_PIPEDREAM, seed, 5);
@@ -27,8 +26,7 @@ static void nested_plans_equal_trying_everything(void **state) {
 }
 
 /* A limit that everything keeps changes nothing; less memory never makes a plan faster. */
-static void less_memory_is_never_faster(void **state) {
-    (void)state;
+TEST(less_memory_is_never_faster) {
     for (guint64 seed = 0; seed < 60; seed++) {
         g_autoptr(MtfStageGraph) graph = mtf_test_stage_graph(MTF_STAGE_PIPEDREAM, seed, 6);
         MtfStageLevels levels = { { 2, 3 }, { 4, 2 } };
@@ -66,22 +64,10 @@ static void check_profile(const char *name, double seconds, guint stages) {
     assert_true(plan->stages->len <= stages + 1);
 }
 
-static void vgg16_is_divided_as_well_as_by_pipedream(void **state) {
-    (void)state;
+TEST(vgg16_is_divided_as_well_as_by_pipedream) {
     check_profile("vgg16", 0.0443459, 3);
 }
 
-static void resnet50_is_divided_as_well_as_by_pipedream(void **state) {
-    (void)state;
+TEST(resnet50_is_divided_as_well_as_by_pipedream) {
     check_profile("resnet50", 0.0287170, 9);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nested_plans_equal_trying_everything),
-        cmocka_unit_test(less_memory_is_never_faster),
-        cmocka_unit_test(vgg16_is_divided_as_well_as_by_pipedream),
-        cmocka_unit_test(resnet50_is_divided_as_well_as_by_pipedream),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,8 +46,7 @@ static void check_golden(MtfChain *chain, int64_t devices, int64_t batch, double
 }
 
 /* ../shared/anchors.md B, after Alpa's formula: 4.5 + 5 + 31 × 5 = 164.5 and so on. */
-static void six_layers_have_the_known_optima(void **state) {
-    (void)state;
+TEST(six_layers_have_the_known_optima) {
     const double costs[] = { 4, 7, 3, 6, 5, 5 };
     MtfChain chain = chain_of_costs(costs, 6, 4, 0.5);
     check_golden(&chain, 8, 32, 164.5, 2);
@@ -56,8 +55,7 @@ static void six_layers_have_the_known_optima(void **state) {
     g_free(chain.price);
 }
 
-static void ten_layers_have_the_known_optima(void **state) {
-    (void)state;
+TEST(ten_layers_have_the_known_optima) {
     const double costs[] = { 4, 7, 3, 6, 5, 5, 2, 9, 1, 8 };
     MtfChain slow = chain_of_costs(costs, 10, 4, 0.5), fast = chain_of_costs(costs, 10, 4, 0);
     check_golden(&slow, 8, 16, 123.25, 2);
@@ -127,8 +125,7 @@ static MtfChain random_chain(guint64 seed) {
     return chain;
 }
 
-static void random_chains_equal_trying_everything(void **state) {
-    (void)state;
+TEST(random_chains_equal_trying_everything) {
     for (guint64 seed = 0; seed < 4000; seed++) {
         MtfChain chain = random_chain(seed);
         g_autoptr(GError) error = NULL;
@@ -145,8 +142,7 @@ static void random_chains_equal_trying_everything(void **state) {
 }
 
 /* The stages that a plan lists add up to what it says. */
-static void a_plan_costs_what_its_stages_say(void **state) {
-    (void)state;
+TEST(a_plan_costs_what_its_stages_say) {
     for (guint64 seed = 0; seed < 300; seed++) {
         MtfChain chain = random_chain(seed);
         g_autoptr(MtfStagePlan) plan = mtf_latency_search(&chain, NULL);
@@ -169,8 +165,7 @@ static void a_plan_costs_what_its_stages_say(void **state) {
 }
 
 /* 32 layers on 64 devices under a limit of memory: well below a second (issue 18). */
-static void thirty_two_layers_on_sixty_four_devices_are_quick(void **state) {
-    (void)state;
+TEST(thirty_two_layers_on_sixty_four_devices_are_quick) {
     double costs[32];
     guint64 n = 0;
     for (int k = 0; k < 32; k++)
@@ -186,15 +181,4 @@ static void thirty_two_layers_on_sixty_four_devices_are_quick(void **state) {
     assert_true((double)(g_get_monotonic_time() - begin) < 5e6);
     assert_non_null(plan);
     g_free(chain.price);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(six_layers_have_the_known_optima),
-        cmocka_unit_test(ten_layers_have_the_known_optima),
-        cmocka_unit_test(random_chains_equal_trying_everything),
-        cmocka_unit_test(a_plan_costs_what_its_stages_say),
-        cmocka_unit_test(thirty_two_layers_on_sixty_four_devices_are_quick),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

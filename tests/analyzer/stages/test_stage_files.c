@@ -17,8 +17,7 @@ static const MtfStageWay *way_of(const MtfStageGraph *graph, int node, guint way
     return &g_array_index(mtf_stage_graph_node(graph, node)->ways, MtfStageWay, way);
 }
 
-static void a_profile_of_pipedream_is_read(void **state) {
-    (void)state;
+TEST(a_profile_of_pipedream_is_read) {
     const char *text = NODE("node1", "Input") "\n" NODE(
         "node2",
         "Linear(in=1, out=2)") "\r\n\n"
@@ -36,8 +35,7 @@ static void a_profile_of_pipedream_is_read(void **state) {
 }
 
 /* Only sources are inputs: a node named so that reads another costs what it says. */
-static void an_input_that_reads_is_no_input(void **state) {
-    (void)state;
+TEST(an_input_that_reads_is_no_input) {
     const char *text =
         NODE("node1", "Linear") "\n" NODE("node2", "InputMixer") "\n\tnode1 -- node2\n";
     g_autoptr(MtfStageGraph) graph = mtf_pipedream_profile_parse("g", text, NULL);
@@ -54,8 +52,7 @@ static void check_refusal(Parser parse, const char *text, const char *expected) 
         fail_msg("\"%s\" does not say \"%s\"", error->message, expected);
 }
 
-static void bad_profiles_of_pipedream_are_refused_by_line(void **state) {
-    (void)state;
+TEST(bad_profiles_of_pipedream_are_refused_by_line) {
     static const struct {
         const char *text, *expected;
     } cases[] = {
@@ -102,8 +99,7 @@ static MtfStageGraph *parse_piper(const char *name, const char *text, GError **e
     "}}, {\"id\": 20, \"name\": \"b\", \"TMPCs\": {" second "}}], \"edges\": [" edge "]}"
 #define EDGE "{\"sourceId\": 10, \"destId\": 20, \"communicationCost\": 100.0}"
 
-static void a_profile_of_piper_is_read(void **state) {
-    (void)state;
+TEST(a_profile_of_piper_is_read) {
     const char *text = PIPER("\"2\": [" WAY("", "\"20\": 6") "], \"1\": [" WAY("", "\"20\": 5") "]",
                              "\"1\": [" WAY("\"10\": 4", "") "]", EDGE);
     g_autoptr(MtfStageGraph) graph = parse_piper("f", text, NULL);
@@ -117,8 +113,7 @@ static void a_profile_of_piper_is_read(void **state) {
     assert_true(fabs(mtf_stage_graph_edge(graph, 0)->bytes - 100) < 1e-12);
 }
 
-static void bad_profiles_of_piper_are_refused_by_place(void **state) {
-    (void)state;
+TEST(bad_profiles_of_piper_are_refused_by_place) {
     static const struct {
         const char *text, *expected;
     } cases[] = {
@@ -141,8 +136,7 @@ static void bad_profiles_of_piper_are_refused_by_place(void **state) {
         check_refusal(parse_piper, cases[i].text, cases[i].expected);
 }
 
-static void a_table_of_layers_is_read(void **state) {
-    (void)state;
+TEST(a_table_of_layers_is_read) {
     const char *text = "# a comment\nseconds name output\n1.5 first 8 # more\n\n2 second 4\n";
     g_autoptr(MtfStageGraph) graph = mtf_layer_table_parse("t", text, NULL);
     assert_int_equal(mtf_stage_graph_size(graph), 2);
@@ -152,8 +146,7 @@ static void a_table_of_layers_is_read(void **state) {
 }
 
 /* (1.5 + 2) / 2 + 4 × 6 / (2 × 8 × 3) + 0.25 with both layers on two devices, B = 8 and M = 3. */
-static void a_chain_is_priced_as_its_header_says(void **state) {
-    (void)state;
+TEST(a_chain_is_priced_as_its_header_says) {
     const char *text = "name seconds output parameters stash fixed\na 1.5 8 2 3 1\nb 2 4 4 5 1\n";
     g_autoptr(MtfStageGraph) graph = mtf_layer_table_parse("t", text, NULL);
     MtfStageMachine machine = { 2, INFINITY, 8, 3, false };
@@ -167,26 +160,11 @@ static void a_chain_is_priced_as_its_header_says(void **state) {
     mtf_layer_chain_clear(&chain);
 }
 
-static void bad_tables_are_refused_by_line(void **state) {
-    (void)state;
+TEST(bad_tables_are_refused_by_line) {
     check_refusal(mtf_layer_table_parse, "\n# x\n", "no layer");
     check_refusal(mtf_layer_table_parse, "name seconds\n", "no layer");
     check_refusal(mtf_layer_table_parse, "name\na\n", "line 1: the columns name and seconds");
     check_refusal(mtf_layer_table_parse, "name seconds hours\n", "line 1: \"hours\"");
     check_refusal(mtf_layer_table_parse, "name seconds\n\na 1 2\n", "line 3: 3 columns");
     check_refusal(mtf_layer_table_parse, "name seconds\na 1x\n", "line 2: seconds \"1x\"");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_profile_of_pipedream_is_read),
-        cmocka_unit_test(an_input_that_reads_is_no_input),
-        cmocka_unit_test(bad_profiles_of_pipedream_are_refused_by_line),
-        cmocka_unit_test(a_profile_of_piper_is_read),
-        cmocka_unit_test(bad_profiles_of_piper_are_refused_by_place),
-        cmocka_unit_test(a_table_of_layers_is_read),
-        cmocka_unit_test(a_chain_is_priced_as_its_header_says),
-        cmocka_unit_test(bad_tables_are_refused_by_line),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,28 +35,24 @@ static void check_case(MtfStageKind kind, guint64 seed, bool limited) {
     assert_true(mtf_stage_plan_devices(plan) <= machine.devices);
 }
 
-static void pipedreams_plans_equal_trying_everything(void **state) {
-    (void)state;
+TEST(pipedreams_plans_equal_trying_everything) {
     for (guint64 seed = 0; seed < 600; seed++)
         check_case(MTF_STAGE_PIPEDREAM, seed, seed % 2 == 0);
 }
 
-static void pipers_plans_equal_trying_everything_without_a_limit(void **state) {
-    (void)state;
+TEST(pipers_plans_equal_trying_everything_without_a_limit) {
     for (guint64 seed = 0; seed < 300; seed++)
         check_case(MTF_STAGE_PIPER, seed, false);
 }
 
-static void under_a_limit_the_truth_lies_between_bound_and_plan(void **state) {
-    (void)state;
+TEST(under_a_limit_the_truth_lies_between_bound_and_plan) {
     for (guint64 seed = 0; seed < 600; seed++)
         check_case(MTF_STAGE_PIPER, seed, true);
 }
 
 /* How often the greedy knapsack is not the best is a figure, not a law: here in under one case of
  * ten, and never by half. */
-static void the_knapsack_is_mostly_the_best(void **state) {
-    (void)state;
+TEST(the_knapsack_is_mostly_the_best) {
     int worse = 0;
     for (guint64 seed = 0; seed < 300; seed++) {
         g_autoptr(MtfStageGraph) graph = mtf_test_stage_graph(MTF_STAGE_PIPER, seed, 5);
@@ -73,8 +69,7 @@ static void the_knapsack_is_mostly_the_best(void **state) {
 }
 
 /* A diamond of 16 branches has 2^16 + 2 downsets; a family of 60 still divides it. */
-static void too_many_cuts_are_taken_along_orders(void **state) {
-    (void)state;
+TEST(too_many_cuts_are_taken_along_orders) {
     g_autoptr(MtfStageGraph) graph = mtf_stage_graph_new(MTF_STAGE_PIPEDREAM);
     for (int v = 0; v < 18; v++) {
         MtfStageWay way = { .degree = 1, .seconds = 1 };
@@ -91,15 +86,4 @@ static void too_many_cuts_are_taken_along_orders(void **state) {
     assert_false(cuts->complete);
     assert_true(fabs(plan->seconds - 6) < tolerance);
     assert_true(fabs(plan->bound - 6) < tolerance);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pipedreams_plans_equal_trying_everything),
-        cmocka_unit_test(pipers_plans_equal_trying_everything_without_a_limit),
-        cmocka_unit_test(under_a_limit_the_truth_lies_between_bound_and_plan),
-        cmocka_unit_test(the_knapsack_is_mostly_the_best),
-        cmocka_unit_test(too_many_cuts_are_taken_along_orders),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -126,8 +126,7 @@ static void assert_close(double x, double y) {
         fail_msg("%.17g is not %.17g", x, y);
 }
 
-static void statistics_of_micro_batches_are_those_of_groups_by_hand(void **state) {
-    (void)state;
+TEST(statistics_of_micro_batches_are_those_of_groups_by_hand) {
     static const int counts[] = { 1, 2, 3, 4, 6 };
     double losses[STEPS], witness[STEPS], running[4], by_hand[4];
     double last = 0;
@@ -144,8 +143,7 @@ static void statistics_of_micro_batches_are_those_of_groups_by_hand(void **state
 }
 
 /* The witness's own gradients, of statistics by group. */
-static void the_gradients_by_hand_are_finite_differences(void **state) {
-    (void)state;
+TEST(the_gradients_by_hand_are_finite_differences) {
     g_autoptr(MtfGraph) graph = in_groups(3);
     g_autoptr(MtfReference) reference = mtf_reference_new(graph, SEED);
     mtf_reference_fill_inputs(reference, 4);
@@ -164,8 +162,7 @@ static void the_gradients_by_hand_are_finite_differences(void **state) {
     }
 }
 
-static void no_layout_changes_what_statistics_are_of(void **state) {
-    (void)state;
+TEST(no_layout_changes_what_statistics_are_of) {
     static const int devices[] = { 2, 3, 4, 6 };
     g_autoptr(GRand) random = g_rand_new_with_seed(5);
     MtfLossModel model = { .graph = in_parts(3) };
@@ -192,8 +189,7 @@ static void refuse(const char *text, int microbatches, const char *why) {
         fail_msg("%s", error == NULL ? "no error" : error->message);
 }
 
-static void what_has_no_meaning_is_refused(void **state) {
-    (void)state;
+TEST(what_has_no_meaning_is_refused) {
     g_autofree char *step = network("'b': 12", "'b'", "", "", "mean", "");
     g_autofree char *half = network("'b': 12", "'b'", "", ", 'per_microbatch': 0.5", "mean", "");
     refuse(step, 3, "operation \"variance\" (variance) reads \"mean\", which sums over the batch");
@@ -206,20 +202,8 @@ static void what_has_no_meaning_is_refused(void **state) {
            3, "the loss \"l\" is of one micro-batch (\"per_microbatch\"), no sum over the batch");
 }
 
-static void the_form_of_a_step_names_its_statistics(void **state) {
-    (void)state;
+TEST(the_form_of_a_step_names_its_statistics) {
     g_autoptr(MtfGraph) graph = in_parts(3);
     g_autofree char *text = mtf_graph_step_format(graph);
     assert_string_equal(text, "in 3 micro-batches of 4, batch statistics of each");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(statistics_of_micro_batches_are_those_of_groups_by_hand),
-        cmocka_unit_test(the_gradients_by_hand_are_finite_differences),
-        cmocka_unit_test(no_layout_changes_what_statistics_are_of),
-        cmocka_unit_test(what_has_no_meaning_is_refused),
-        cmocka_unit_test(the_form_of_a_step_names_its_statistics),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,8 +11,7 @@
 #include <string.h>
 
 /* max(1, 3, 3) with gradient 1: 0, 1/2, 1/2. */
-static void ties_share_the_gradient_of_a_maximum(void **state) {
-    (void)state;
+TEST(ties_share_the_gradient_of_a_maximum) {
     MtfBuilder b = start();
     int x = variable(&b, "x", "b");
     b.graph->loss = op(&b, MTF_OP_REDUCE_MAX, "max", "", x, -1);
@@ -26,8 +25,7 @@ static void ties_share_the_gradient_of_a_maximum(void **state) {
 }
 
 /* loss = sum of x (stopped square of x): the gradient is x^2, not 3 x^2. */
-static void stop_gradient_stops(void **state) {
-    (void)state;
+TEST(stop_gradient_stops) {
     MtfBuilder b = start();
     int x = variable(&b, "x", "b");
     int square = op(&b, MTF_OP_SQUARE, "square", NULL, x, -1);
@@ -44,8 +42,7 @@ static void stop_gradient_stops(void **state) {
 }
 
 /* y = a / r with r called "y/1", both with a gradient "back/y/1/product"; and a square called as a gradient is. */
-static void gradients_take_names_that_are_free(void **state) {
-    (void)state;
+TEST(gradients_take_names_that_are_free) {
     MtfBuilder b = start();
     int x = variable(&b, "x", "b");
     int square = op(&b, MTF_OP_SQUARE, "grad/x", NULL, x, -1);
@@ -88,16 +85,14 @@ static int stage_of_sum(int square_stage, int loss_stage) {
 }
 
 /* One tensor then travels instead of each share. */
-static void shares_of_one_stage_are_summed_there(void **state) {
-    (void)state;
+TEST(shares_of_one_stage_are_summed_there) {
     assert_int_equal(stage_of_sum(1, 1), 1);
     assert_int_equal(stage_of_sum(2, 2), 2);
     assert_int_equal(stage_of_sum(2, 3), 1);
     assert_int_equal(stage_of_sum(1, 2), 1);
 }
 
-static void nothing_is_computed_for_what_no_variable_leads_to(void **state) {
-    (void)state;
+TEST(nothing_is_computed_for_what_no_variable_leads_to) {
     MtfBuilder b = start();
     int x = input(&b, "x", "ab", MTF_F64, MTF_FEED_FEATURES), w = variable(&b, "w", "b");
     int h = op(&b, MTF_OP_TANH, "h", NULL, x, -1);
@@ -113,8 +108,7 @@ static void nothing_is_computed_for_what_no_variable_leads_to(void **state) {
 }
 
 /* Three uses of x by products: one sum of three terms that nothing else reads. */
-static void several_uses_meet_in_one_sum(void **state) {
-    (void)state;
+TEST(several_uses_meet_in_one_sum) {
     MtfBuilder b = start();
     int x = variable(&b, "x", "ab");
     const char *const names[] = { "q", "k", "v" };
@@ -145,8 +139,7 @@ static void expect_error(MtfGraph *graph, const char *text) {
         fail_msg("\"%s\" does not say \"%s\"", error->message, text);
 }
 
-static void errors_say_what_is_missing(void **state) {
-    (void)state;
+TEST(errors_say_what_is_missing) {
     MtfBuilder b = start();
     g_autoptr(MtfGraph) graph = b.graph;
     int x = variable(&b, "x", "ab");
@@ -162,17 +155,4 @@ static void errors_say_what_is_missing(void **state) {
     int grad = op(&b, MTF_OP_RELU_GRAD, "second", NULL, x, x);
     graph->loss = op(&b, MTF_OP_REDUCE_SUM, "sum2", "", grad, -1);
     expect_error(graph, "operation \"second\" (relu_grad) has no gradient");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ties_share_the_gradient_of_a_maximum),
-        cmocka_unit_test(stop_gradient_stops),
-        cmocka_unit_test(gradients_take_names_that_are_free),
-        cmocka_unit_test(shares_of_one_stage_are_summed_there),
-        cmocka_unit_test(nothing_is_computed_for_what_no_variable_leads_to),
-        cmocka_unit_test(several_uses_meet_in_one_sum),
-        cmocka_unit_test(errors_say_what_is_missing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

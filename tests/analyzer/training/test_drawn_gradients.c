@@ -28,16 +28,8 @@ static void gradients_of_a_network_are_its_slopes(guint32 seed) {
         fail_msg("graph %u: %s", seed, error->message);
 }
 
-static void gradients_of_drawn_networks_are_their_slopes(void **state) {
-    (void)state;
+TEST(gradients_of_drawn_networks_are_their_slopes) {
     guint32 first = mtf_first_seed();
     for (guint32 seed = first; seed < first + (guint32)mtf_draws(2000); seed++)
         gradients_of_a_network_are_its_slopes(seed);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_of_drawn_networks_are_their_slopes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

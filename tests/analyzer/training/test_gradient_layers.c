@@ -8,8 +8,7 @@
 
 /* Tokens b of groups a, two choices e of three experts d, two places f of each; groups, experts and
  * places in that order, or experts first. */
-static void tokens_that_are_routed(void **state) {
-    (void)state;
+TEST(tokens_that_are_routed) {
     for (int i = 0; i < 4; i++) {
         MtfBuilder b = start();
         mtf_graph_add_dimension(b.graph, "e", 2, NULL);
@@ -32,8 +31,7 @@ static void tokens_that_are_routed(void **state) {
 }
 
 /* The same without places of their own: four choices f of a group, sorted by expert. */
-static void products_of_experts(void **state) {
-    (void)state;
+TEST(products_of_experts) {
     for (int i = 0; i < 2; i++) {
         MtfBuilder b = start();
         mtf_graph_add_dimension(b.graph, "e", 2, NULL);
@@ -60,8 +58,7 @@ static void products_of_experts(void **state) {
 }
 
 /* Batch normalisation: statistics over all that the gain lacks. */
-static void statistics_over_several_dimensions(void **state) {
-    (void)state;
+TEST(statistics_over_several_dimensions) {
     MtfBuilder b = start();
     int x = variable(&b, "x", "abc"), gain = variable(&b, "gain", "c");
     int bias = variable(&b, "bias", "c");
@@ -74,8 +71,7 @@ static void statistics_over_several_dimensions(void **state) {
     mtf_test_check_gradients(graph);
 }
 
-static void softmax_and_layer_norm(void **state) {
-    (void)state;
+TEST(softmax_and_layer_norm) {
     for (int dim = A; dim <= C; dim++) {
         MtfBuilder b = start();
         int x = variable(&b, "x", "abc");
@@ -89,8 +85,7 @@ static void softmax_and_layer_norm(void **state) {
     }
 }
 
-static void rms_norm_and_rotary_positions(void **state) {
-    (void)state;
+TEST(rms_norm_and_rotary_positions) {
     for (int adjacent = 0; adjacent < 2; adjacent++) {
         MtfBuilder b = start();
         int x = variable(&b, "x", "abc"), gain = variable(&b, "gain", "c");
@@ -106,8 +101,7 @@ static void rms_norm_and_rotary_positions(void **state) {
 }
 
 /* Each example begins elsewhere: the gradient turns back from the same places. */
-static void rotary_positions_that_begin_elsewhere(void **state) {
-    (void)state;
+TEST(rotary_positions_that_begin_elsewhere) {
     MtfBuilder b = start();
     int x = variable(&b, "x", "abc"), begin = input(&b, "begin", "a", MTF_I32, MTF_FEED_LABELS);
     b.attributes.dimension = C, b.attributes.position = B;
@@ -117,8 +111,7 @@ static void rotary_positions_that_begin_elsewhere(void **state) {
     mtf_test_check_gradients(graph);
 }
 
-static void layer_norm_without_bias(void **state) {
-    (void)state;
+TEST(layer_norm_without_bias) {
     MtfBuilder b = start();
     int x = variable(&b, "x", "abc"), gain = variable(&b, "gain", "c");
     b.attributes.dimension = C, b.attributes.epsilon = 1e-3;
@@ -126,8 +119,7 @@ static void layer_norm_without_bias(void **state) {
     mtf_test_check_gradients(graph);
 }
 
-static void cross_entropy_with_and_without_mask(void **state) {
-    (void)state;
+TEST(cross_entropy_with_and_without_mask) {
     for (int masked = 0; masked < 3; masked++) {
         MtfBuilder b = start();
         int x = variable(&b, "x", "acb");
@@ -143,8 +135,7 @@ static void cross_entropy_with_and_without_mask(void **state) {
 }
 
 /* Labels are 0, 1 or 2 and, with a shift, -1: those count nothing where they are ignored. */
-static void cross_entropy_with_smoothing_and_z_loss(void **state) {
-    (void)state;
+TEST(cross_entropy_with_smoothing_and_z_loss) {
     for (int i = 0; i < 12; i++) {
         MtfBuilder b = start();
         int x = variable(&b, "x", "acb");
@@ -166,8 +157,7 @@ static void cross_entropy_with_smoothing_and_z_loss(void **state) {
 }
 
 /* log(sum) + max, beside the cross entropy: its statistics are used elsewhere too. */
-static void statistics_used_on_their_own(void **state) {
-    (void)state;
+TEST(statistics_used_on_their_own) {
     MtfBuilder b = start();
     int x = variable(&b, "x", "ab");
     int max = op(&b, MTF_OP_REDUCE_MAX, "max", "a", x, -1);
@@ -183,8 +173,7 @@ static void statistics_used_on_their_own(void **state) {
 }
 
 /* table[c, b] is looked up and multiplied by: the rows' gradients are added to the dense one. */
-static void a_table_that_is_multiplied_by_too_has_one_dense_gradient(void **state) {
-    (void)state;
+TEST(a_table_that_is_multiplied_by_too_has_one_dense_gradient) {
     MtfBuilder b = start();
     int table = variable(&b, "table", "cb"), ids = input(&b, "ids", "a", MTF_I32, MTF_FEED_TOKENS);
     int rows = op(&b, MTF_OP_EMBEDDING, "rows", "ab", table, ids);
@@ -203,8 +192,7 @@ static void a_table_that_is_multiplied_by_too_has_one_dense_gradient(void **stat
 
 /* Queries b against memory d, with features c last; a is an example. Also a memory that all
  * examples share, and what is its own memory, so that shares of it meet. */
-static void attention(void **state) {
-    (void)state;
+TEST(attention) {
     for (int i = 0; i < 32; i++) {
         MtfBuilder b = start();
         int q = variable(&b, "q", "abc"), v = variable(&b, "v", i & 1 ? "dc" : "dac");
@@ -224,8 +212,7 @@ static void attention(void **state) {
 }
 
 /* Heads a of values c at places b; queries and keys d are of a head or of all. */
-static void linear_attention(void **state) {
-    (void)state;
+TEST(linear_attention) {
     for (int i = 0; i < 6; i++) {
         MtfBuilder b = start();
         const char *queries = i & 1 ? "abd" : "bd";
@@ -247,8 +234,7 @@ static void linear_attention(void **state) {
 }
 
 /* What is added to scores learns as well, whichever of their dimensions it has. */
-static void attention_with_a_bias(void **state) {
-    (void)state;
+TEST(attention_with_a_bias) {
     static const char *const biases[] = { "d", "bd", "abd" };
     for (int i = 0; i < 24; i++) {
         MtfBuilder b = start();
@@ -268,8 +254,7 @@ static void attention_with_a_bias(void **state) {
 }
 
 /* Two things that are added learn, if one has the other's dimensions. */
-static void attention_with_two_biases(void **state) {
-    (void)state;
+TEST(attention_with_two_biases) {
     static const char *const biases[][2] = { { "bd", "abd" }, { "abd", "d" }, { "ad", "ad" } };
     for (gsize i = 0; i < G_N_ELEMENTS(biases); i++) {
         MtfBuilder b = start();
@@ -286,8 +271,7 @@ static void attention_with_two_biases(void **state) {
     }
 }
 
-static void biases_that_learn_and_do_not_fit_are_added_before(void **state) {
-    (void)state;
+TEST(biases_that_learn_and_do_not_fit_are_added_before) {
     MtfBuilder b = start();
     int q = variable(&b, "q", "abc"), k = variable(&b, "k", "dac");
     int one = variable(&b, "one", "bd"), other = variable(&b, "other", "ad");
@@ -310,8 +294,7 @@ static int nothing_like(MtfBuilder *b, const char *dims) {
 }
 
 /* Attention that goes on from what was made of other memory, or from nothing that takes a share all the same. */
-static void attention_that_goes_on(void **state) {
-    (void)state;
+TEST(attention_that_goes_on) {
     for (int i = 0; i < 20; i++) {
         MtfBuilder b = start();
         int q = variable(&b, "q", "abc"), k = variable(&b, "k", "dac");
@@ -335,8 +318,7 @@ static void attention_that_goes_on(void **state) {
 }
 
 /* The logarithms of attention's sums, alone, beside its results, and where attention goes on from both. */
-static void logarithms_of_attention(void **state) {
-    (void)state;
+TEST(logarithms_of_attention) {
     for (int i = 0; i < 24; i++) {
         MtfBuilder b = start();
         int q = variable(&b, "q", "abc"), k = variable(&b, "k", "dac"),
@@ -366,8 +348,7 @@ static void logarithms_of_attention(void **state) {
 }
 
 /* Runs last: what the tests above have differentiated. */
-static void every_rule_of_layers_has_been_checked(void **state) {
-    (void)state;
+TEST(every_rule_of_layers_has_been_checked) {
     int rules = 0;
     for (int kind = 0; kind < MTF_OPERATIONS; kind++) {
         rules += mtf_test_gradient_is_of_layers(kind);
@@ -375,29 +356,4 @@ static void every_rule_of_layers_has_been_checked(void **state) {
             fail_msg("no test differentiates %s", mtf_operation_row(kind)->name);
     }
     assert_int_equal(rules, 14);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tokens_that_are_routed),
-        cmocka_unit_test(products_of_experts),
-        cmocka_unit_test(statistics_over_several_dimensions),
-        cmocka_unit_test(softmax_and_layer_norm),
-        cmocka_unit_test(rms_norm_and_rotary_positions),
-        cmocka_unit_test(rotary_positions_that_begin_elsewhere),
-        cmocka_unit_test(layer_norm_without_bias),
-        cmocka_unit_test(cross_entropy_with_and_without_mask),
-        cmocka_unit_test(cross_entropy_with_smoothing_and_z_loss),
-        cmocka_unit_test(statistics_used_on_their_own),
-        cmocka_unit_test(a_table_that_is_multiplied_by_too_has_one_dense_gradient),
-        cmocka_unit_test(attention),
-        cmocka_unit_test(linear_attention),
-        cmocka_unit_test(attention_with_a_bias),
-        cmocka_unit_test(attention_with_two_biases),
-        cmocka_unit_test(biases_that_learn_and_do_not_fit_are_added_before),
-        cmocka_unit_test(attention_that_goes_on),
-        cmocka_unit_test(logarithms_of_attention),
-        cmocka_unit_test(every_rule_of_layers_has_been_checked),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

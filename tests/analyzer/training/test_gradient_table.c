@@ -15,8 +15,7 @@ static int positive(MtfBuilder *b, int x) {
     return op(b, MTF_OP_ADD, "positive", NULL, op(b, MTF_OP_SQUARE, "squared", NULL, x, -1), half);
 }
 
-static void unary_functions(void **state) {
-    (void)state;
+TEST(unary_functions) {
     const int kinds[] = { MTF_OP_RELU,       MTF_OP_GELU,   MTF_OP_SILU,       MTF_OP_TANH,
                           MTF_OP_EXP,        MTF_OP_SQUARE, MTF_OP_NEGATE,     MTF_OP_ACCUMULATE,
                           MTF_OP_ABS,        MTF_OP_LOG,    MTF_OP_SQRT,       MTF_OP_RSQRT,
@@ -38,8 +37,7 @@ static void unary_functions(void **state) {
     }
 }
 
-static void binary_functions_of_all_kinds_of_broadcasting(void **state) {
-    (void)state;
+TEST(binary_functions_of_all_kinds_of_broadcasting) {
     const int kinds[] = { MTF_OP_ADD,    MTF_OP_SUBTRACT, MTF_OP_MULTIPLY,
                           MTF_OP_DIVIDE, MTF_OP_MAXIMUM,  MTF_OP_MINIMUM };
     const char *const dims[][2] = { { "ab", "ab" }, { "ab", "ba" }, { "abc", "b" }, { "b", "abc" },
@@ -54,8 +52,7 @@ static void binary_functions_of_all_kinds_of_broadcasting(void **state) {
     }
 }
 
-static void one_tensor_used_twice_by_one_operation(void **state) {
-    (void)state;
+TEST(one_tensor_used_twice_by_one_operation) {
     const int kinds[] = { MTF_OP_ADD,    MTF_OP_SUBTRACT, MTF_OP_MULTIPLY,
                           MTF_OP_DIVIDE, MTF_OP_MAXIMUM,  MTF_OP_EINSUM };
     for (gsize i = 0; i < G_N_ELEMENTS(kinds); i++) {
@@ -67,8 +64,7 @@ static void one_tensor_used_twice_by_one_operation(void **state) {
     }
 }
 
-static void einsums_of_any_dimensions(void **state) {
-    (void)state;
+TEST(einsums_of_any_dimensions) {
     const char *const cases[][4] = { { "ab", "bc", "", "ac" },     { "ab", "bc", "", "ca" },
                                      { "abc", "bc", "", "a" },     { "ab", "ab", "", "ab" },
                                      { "ab", "ab", "", "" },       { "a", "b", "", "ab" },
@@ -89,8 +85,7 @@ static void einsums_of_any_dimensions(void **state) {
     }
 }
 
-static void einsums_of_one_operand(void **state) {
-    (void)state;
+TEST(einsums_of_one_operand) {
     const char *const results[] = { "", "a", "b", "ba", "ab" };
     for (gsize i = 0; i < G_N_ELEMENTS(results); i++) {
         MtfBuilder b = start();
@@ -100,8 +95,7 @@ static void einsums_of_one_operand(void **state) {
     }
 }
 
-static void reductions_and_moves(void **state) {
-    (void)state;
+TEST(reductions_and_moves) {
     const struct {
         int kind;
         const char *dims;
@@ -119,8 +113,7 @@ static void reductions_and_moves(void **state) {
 }
 
 /* where(x > y, x y, y^2) and the like: what is compared gives no gradient, what is chosen does. */
-static void choices_and_powers(void **state) {
-    (void)state;
+TEST(choices_and_powers) {
     const int kinds[] = { MTF_OP_LESS,          MTF_OP_LESS_EQUAL, MTF_OP_GREATER,
                           MTF_OP_GREATER_EQUAL, MTF_OP_EQUAL,      MTF_OP_NOT_EQUAL };
     for (gsize i = 0; i < G_N_ELEMENTS(kinds); i++) {
@@ -142,8 +135,7 @@ static void choices_and_powers(void **state) {
     }
 }
 
-static void remainders_and_general_powers(void **state) {
-    (void)state;
+TEST(remainders_and_general_powers) {
     MtfBuilder b = start();
     int base = positive(&b, variable(&b, "x", "ab")), y = variable(&b, "y", "bc");
     int power = op(&b, MTF_OP_POWER, "power", NULL, base, y);
@@ -158,8 +150,7 @@ static void remainders_and_general_powers(void **state) {
 }
 
 /* Of what comparisons choose, of numbers beside tensors, and with dims in an order of their own. */
-static void expressions(void **state) {
-    (void)state;
+TEST(expressions) {
     static const char *const cases[][2] = {
         { "x * sigmoid(y) + 0.5 * max(x, 0)", "abc" },
         { "x ^ 2 / (1 + y ^ 2) - 2 ^ x * y", "cba" },
@@ -179,8 +170,7 @@ static void expressions(void **state) {
     }
 }
 
-static void further_reductions(void **state) {
-    (void)state;
+TEST(further_reductions) {
     const int kinds[] = { MTF_OP_REDUCE_MIN, MTF_OP_LOG_SUM_EXP, MTF_OP_REDUCE_ANY,
                           MTF_OP_REDUCE_ALL };
     for (gsize i = 0; i < G_N_ELEMENTS(kinds); i++) {
@@ -196,8 +186,7 @@ static void further_reductions(void **state) {
 }
 
 /* one_hot(argmax(x)) times x is the largest of x. */
-static void choices_by_integers(void **state) {
-    (void)state;
+TEST(choices_by_integers) {
     MtfBuilder b = start();
     int x = variable(&b, "x", "abc");
     int best = op(&b, MTF_OP_ARGMAX, "best", "ac", x, -1);
@@ -218,8 +207,7 @@ static void choices_by_integers(void **state) {
 }
 
 /* y = op(x[a,b,c]) along b for all kinds of steps, weighted by random numbers. */
-static void slices_pads_and_turns(void **state) {
-    (void)state;
+TEST(slices_pads_and_turns) {
     static const struct {
         int kind;
         int from, to;
@@ -256,8 +244,7 @@ static void slices_pads_and_turns(void **state) {
 
 /* Sums in blocks, and all scans from the end, with and without the element itself, along a dimension of 6
  * and one of 1. What comes of nothing is so large that no mean could be taken of it. */
-static void scans_in_blocks_and_in_reverse(void **state) {
-    (void)state;
+TEST(scans_in_blocks_and_in_reverse) {
     static const int kinds[] = { MTF_OP_CUMULATIVE_SUM, MTF_OP_CUMULATIVE_MAX,
                                  MTF_OP_CUMULATIVE_MIN, MTF_OP_CUMULATIVE_LOG_SUM_EXP };
     for (int i = 0; i < 4 * 2 * 2 * 2; i++) {
@@ -275,8 +262,7 @@ static void scans_in_blocks_and_in_reverse(void **state) {
 }
 
 /* From the smallest and from the largest; the largest four of six in 1, 2, 3 and 6 blocks. */
-static void sorted_elements_and_the_largest_of_blocks(void **state) {
-    (void)state;
+TEST(sorted_elements_and_the_largest_of_blocks) {
     for (int i = 0; i < 6; i++) {
         MtfBuilder b = start();
         int e = mtf_graph_add_dimension(b.graph, "e", 6, NULL);
@@ -292,8 +278,7 @@ static void sorted_elements_and_the_largest_of_blocks(void **state) {
     }
 }
 
-static void selections_and_joins(void **state) {
-    (void)state;
+TEST(selections_and_joins) {
     MtfBuilder b = start();
     mtf_graph_add_dimension(b.graph, "e", 6, NULL);
     int x = variable(&b, "x", "ab"), y = variable(&b, "y", "ad");
@@ -312,8 +297,7 @@ static void selections_and_joins(void **state) {
 }
 
 /* [a:2, f:12] to [f1:4, f2:6] and back, by [a, b, c]. */
-static void reshapes(void **state) {
-    (void)state;
+TEST(reshapes) {
     MtfBuilder b = start();
     mtf_graph_add_dimension(b.graph, "e", 12, NULL);
     mtf_graph_add_dimension(b.graph, "f", 4, NULL);
@@ -326,8 +310,7 @@ static void reshapes(void **state) {
     mtf_test_check_gradients(graph);
 }
 
-static void lookups_of_each_example(void **state) {
-    (void)state;
+TEST(lookups_of_each_example) {
     MtfBuilder b = start();
     int x = variable(&b, "x", "abc");
     int ids = input(&b, "ids", "ad", MTF_I32, MTF_FEED_LABELS);
@@ -346,8 +329,7 @@ static void lookups_of_each_example(void **state) {
 }
 
 /* x[a:2, e:7] by windows of [b:3] to [a, f:4, c:4], spread to [a, g:8], pooled both ways. */
-static void windows(void **state) {
-    (void)state;
+TEST(windows) {
     MtfBuilder b = start();
     mtf_graph_add_dimension(b.graph, "e", 7, NULL);
     mtf_graph_add_dimension(b.graph, "f", 4, NULL);
@@ -369,8 +351,7 @@ static void windows(void **state) {
 }
 
 /* From x[a:2, e:7] and dy[a, f:4, c:4] by windows of [b:3] that overlap: the filter's, [b, c]. */
-static void the_gradient_of_a_filter(void **state) {
-    (void)state;
+TEST(the_gradient_of_a_filter) {
     MtfBuilder b = start();
     mtf_graph_add_dimension(b.graph, "e", 7, NULL);
     mtf_graph_add_dimension(b.graph, "f", 4, NULL);
@@ -383,8 +364,7 @@ static void the_gradient_of_a_filter(void **state) {
 }
 
 /* x by the statistics of its batch, where running ones take their place outside training. */
-static void statistics_of_a_batch_that_running_ones_stand_in_for(void **state) {
-    (void)state;
+TEST(statistics_of_a_batch_that_running_ones_stand_in_for) {
     MtfBuilder b = start();
     int x = variable(&b, "x", "ab"), scale = variable(&b, "scale", "b");
     int old_mean = input(&b, "old_mean", "b", MTF_F64, MTF_FEED_FEATURES);
@@ -402,8 +382,7 @@ static void statistics_of_a_batch_that_running_ones_stand_in_for(void **state) {
     mtf_test_check_gradients(graph);
 }
 
-static void lookups_masks_and_dropout(void **state) {
-    (void)state;
+TEST(lookups_masks_and_dropout) {
     MtfBuilder b = start();
     int table = variable(&b, "table", "cb"), ids = input(&b, "ids", "a", MTF_I32, MTF_FEED_TOKENS);
     int rows = op(&b, MTF_OP_EMBEDDING, "rows", "ba", table, ids);
@@ -422,8 +401,7 @@ static void lookups_masks_and_dropout(void **state) {
     mtf_test_check_gradients(graph);
 }
 
-static void casts_between_float_types(void **state) {
-    (void)state;
+TEST(casts_between_float_types) {
     MtfBuilder b = start();
     MtfShape shape = shape_of("ab");
     int x = mtf_build_variable(&b, "x", &shape, MTF_F32, (MtfInit){ MTF_INIT_NORMAL, 1 },
@@ -434,8 +412,7 @@ static void casts_between_float_types(void **state) {
     mtf_test_check_gradients(graph);
 }
 
-static void a_chain_with_many_uses_of_each_tensor(void **state) {
-    (void)state;
+TEST(a_chain_with_many_uses_of_each_tensor) {
     MtfBuilder b = start();
     int x = variable(&b, "x", "ab"), w = variable(&b, "w", "b");
     for (int i = 0; i < 4; i++) {
@@ -452,8 +429,7 @@ static void a_chain_with_many_uses_of_each_tensor(void **state) {
 
 /* Runs last: what the tests above have differentiated; rules of layers are those of
  * test_gradient_layers.c. */
-static void every_rule_has_been_checked(void **state) {
-    (void)state;
+TEST(every_rule_has_been_checked) {
     for (int kind = 0; kind < MTF_OPERATIONS; kind++)
         if (mtf_gradient_row(kind)->state == MTF_GRADIENT_RULE &&
             !mtf_test_gradient_is_checked(kind) && !mtf_test_gradient_is_of_layers(kind) &&
@@ -461,8 +437,7 @@ static void every_rule_has_been_checked(void **state) {
             fail_msg("no test differentiates %s", mtf_operation_row(kind)->name);
 }
 
-static void every_row_has_a_gradient_or_says_that_it_has_none(void **state) {
-    (void)state;
+TEST(every_row_has_a_gradient_or_says_that_it_has_none) {
     for (int kind = 0; kind < MTF_OPERATIONS; kind++) {
         const MtfGradientRow *row = mtf_gradient_row(kind);
         if (row->state == MTF_GRADIENT_MISSING ||
@@ -471,35 +446,4 @@ static void every_row_has_a_gradient_or_says_that_it_has_none(void **state) {
         if (mtf_operation_row(kind)->composite)
             assert_int_equal(row->state, MTF_GRADIENT_NONE);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(unary_functions),
-        cmocka_unit_test(binary_functions_of_all_kinds_of_broadcasting),
-        cmocka_unit_test(one_tensor_used_twice_by_one_operation),
-        cmocka_unit_test(einsums_of_any_dimensions),
-        cmocka_unit_test(einsums_of_one_operand),
-        cmocka_unit_test(reductions_and_moves),
-        cmocka_unit_test(choices_and_powers),
-        cmocka_unit_test(remainders_and_general_powers),
-        cmocka_unit_test(expressions),
-        cmocka_unit_test(further_reductions),
-        cmocka_unit_test(choices_by_integers),
-        cmocka_unit_test(slices_pads_and_turns),
-        cmocka_unit_test(scans_in_blocks_and_in_reverse),
-        cmocka_unit_test(sorted_elements_and_the_largest_of_blocks),
-        cmocka_unit_test(selections_and_joins),
-        cmocka_unit_test(reshapes),
-        cmocka_unit_test(lookups_of_each_example),
-        cmocka_unit_test(windows),
-        cmocka_unit_test(the_gradient_of_a_filter),
-        cmocka_unit_test(statistics_of_a_batch_that_running_ones_stand_in_for),
-        cmocka_unit_test(lookups_masks_and_dropout),
-        cmocka_unit_test(casts_between_float_types),
-        cmocka_unit_test(a_chain_with_many_uses_of_each_tensor),
-        cmocka_unit_test(every_rule_has_been_checked),
-        cmocka_unit_test(every_row_has_a_gradient_or_says_that_it_has_none),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,8 +18,7 @@ static const char *const with_dead_parts =
     "  {'name': 'loss', 'op': 'reduce_mean', 'inputs': ['y'], 'dims': []}],"
     " 'loss': 'loss', 'optimizer': {'kind': 'sgd', 'rate': 0.1}}";
 
-static void what_the_loss_does_not_need_is_dead(void **state) {
-    (void)state;
+TEST(what_the_loss_does_not_need_is_dead) {
     g_autoptr(MtfGraph) graph = mtf_test_graph(with_dead_parts);
     MtfDeadParts dead = mtf_dead_parts(graph);
     assert_int_equal(dead.operations->len, 2);
@@ -31,8 +30,7 @@ static void what_the_loss_does_not_need_is_dead(void **state) {
     mtf_dead_parts_clear(&dead);
 }
 
-static void dropped_parts_are_gone_and_the_rest_is_whole(void **state) {
-    (void)state;
+TEST(dropped_parts_are_gone_and_the_rest_is_whole) {
     g_autoptr(MtfGraph) graph = mtf_test_graph(with_dead_parts);
     mtf_graph_drop_dead(graph);
     assert_int_equal(graph->operations->len, 2);
@@ -46,19 +44,9 @@ static void dropped_parts_are_gone_and_the_rest_is_whole(void **state) {
     mtf_dead_parts_clear(&dead);
 }
 
-static void nothing_is_dead_without_a_loss(void **state) {
-    (void)state;
+TEST(nothing_is_dead_without_a_loss) {
     g_autoptr(MtfGraph) graph = mtf_test_graph(with_dead_parts);
     graph->loss = -1;
     mtf_graph_drop_dead(graph);
     assert_int_equal(graph->operations->len, 4);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_the_loss_does_not_need_is_dead),
-        cmocka_unit_test(dropped_parts_are_gone_and_the_rest_is_whole),
-        cmocka_unit_test(nothing_is_dead_without_a_loss),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

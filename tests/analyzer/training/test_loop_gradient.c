@@ -53,19 +53,16 @@ static void check_gradients(const char *text) {
     mtf_test_check_slopes(graph, training, 1e-8);
 }
 
-static void a_recurrence_has_the_slopes_of_its_loss(void **state) {
-    (void)state;
+TEST(a_recurrence_has_the_slopes_of_its_loss) {
     check_gradients(RECURRENT(""));
 }
 
-static void so_has_one_that_runs_in_reverse(void **state) {
-    (void)state;
+TEST(so_has_one_that_runs_in_reverse) {
     check_gradients(RECURRENT("'reverse':true,"));
 }
 
 /* Slices along the second dimension, whose stack has it first, of what was one dimension before. */
-static void what_iterations_slice_gets_its_gradient_in_its_own_order(void **state) {
-    (void)state;
+TEST(what_iterations_slice_gets_its_gradient_in_its_own_order) {
     check_gradients(GRAPH(
         "", VARIABLE("w", "'all'") "," VARIABLE("first", "'in'"),
         "{'name':'wide','op':'reshape','inputs':['w'],'dims':['in','time']},"
@@ -76,8 +73,7 @@ static void what_iterations_slice_gets_its_gradient_in_its_own_order(void **stat
 }
 
 /* Each looks at all places, as attention does, at those of a table by ids that stay, and hands on its own. */
-static void iterations_may_see_all_of_the_dimension_that_they_go_along(void **state) {
-    (void)state;
+TEST(iterations_may_see_all_of_the_dimension_that_they_go_along) {
     check_gradients(GRAPH(
         "{'name':'ids','dims':['time'],'dtype':'int32','feed':'tokens'}",
         VARIABLE("w", "'in','time'") "," VARIABLE("first", "'in'") "," VARIABLE(
@@ -95,8 +91,7 @@ static void iterations_may_see_all_of_the_dimension_that_they_go_along(void **st
 }
 
 /* What comes back from another stage is taken apart, and states begin, in the stage of the loop. */
-static void a_loop_goes_back_in_its_own_stage(void **state) {
-    (void)state;
+TEST(a_loop_goes_back_in_its_own_stage) {
     g_autoptr(MtfGraph) graph = mtf_test_graph(RECURRENT(""));
     int behind = mtf_graph_find_operation(graph, "both");
     for (int i = 0; i < (int)graph->operations->len; i++)
@@ -110,8 +105,7 @@ static void a_loop_goes_back_in_its_own_stage(void **state) {
 }
 
 /* Iterations leave the gradient of what they slice with time first, wherever it stands in that. */
-static void what_is_sliced_may_have_time_anywhere(void **state) {
-    (void)state;
+TEST(what_is_sliced_may_have_time_anywhere) {
     static const char *const makers[] = {
         "{'name':'z','op':'rename','inputs':['p'],'from':'before','to':'h'},",
         "{'name':'z','op':'resample','inputs':['p'],'from':'before','to':'h','start':1},",
@@ -133,8 +127,7 @@ static void what_is_sliced_may_have_time_anywhere(void **state) {
 }
 
 /* Layers whose weights lie behind one another: iterations read variables element by element. */
-static void layers_of_stacked_variables_get_stacked_gradients(void **state) {
-    (void)state;
+TEST(layers_of_stacked_variables_get_stacked_gradients) {
     check_gradients(GRAPH(
         "{'name':'x','dims':['batch','h'],'dtype':'float64','feed':'features'}",
         VARIABLE("w", "'time','before','h'") "," VARIABLE("g", "'h'"),
@@ -148,8 +141,7 @@ static void layers_of_stacked_variables_get_stacked_gradients(void **state) {
 }
 
 /* Fibonacci's: one value is carried on under the other's name. */
-static void values_may_change_places(void **state) {
-    (void)state;
+TEST(values_may_change_places) {
     check_gradients(
         GRAPH("", VARIABLE("p", "'h'") "," VARIABLE("q", "'h'") "," VARIABLE("w", "'h'"),
               "{'loop':{'name':'steps','count':3,'carry':[{'name':'a','init':'p','next':'b'},"
@@ -160,8 +152,7 @@ static void values_may_change_places(void **state) {
 }
 
 /* Only what is handed on leads to a variable, not what the state begins with; ids, too, are sliced. */
-static void states_are_wanted_for_what_they_become(void **state) {
-    (void)state;
+TEST(states_are_wanted_for_what_they_become) {
     check_gradients(
         GRAPH("{'name':'ids','dims':['batch','time'],'dtype':'int32','feed':'tokens'}",
               VARIABLE("table", "'vocab','h'"),
@@ -174,8 +165,7 @@ static void states_are_wanted_for_what_they_become(void **state) {
 }
 
 /* The same network with a repeated block in the loop's place has the same loss and gradients. */
-static void a_loop_is_its_block_unrolled(void **state) {
-    (void)state;
+TEST(a_loop_is_its_block_unrolled) {
     static const char text[] =
         GRAPH("", VARIABLE("first", "'h'") "," VARIABLE("w", "'before','h'"),
               "{'%s':{'name':'steps','count':3,'carry':[{'name':'s','init':'first',"
@@ -203,20 +193,4 @@ static void a_loop_is_its_block_unrolled(void **state) {
         mtf_graph_free((MtfGraph *)(guintptr)references[i]->graph);
         mtf_reference_free(references[i]);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_recurrence_has_the_slopes_of_its_loss),
-        cmocka_unit_test(so_has_one_that_runs_in_reverse),
-        cmocka_unit_test(iterations_may_see_all_of_the_dimension_that_they_go_along),
-        cmocka_unit_test(what_iterations_slice_gets_its_gradient_in_its_own_order),
-        cmocka_unit_test(a_loop_goes_back_in_its_own_stage),
-        cmocka_unit_test(what_is_sliced_may_have_time_anywhere),
-        cmocka_unit_test(layers_of_stacked_variables_get_stacked_gradients),
-        cmocka_unit_test(values_may_change_places),
-        cmocka_unit_test(states_are_wanted_for_what_they_become),
-        cmocka_unit_test(a_loop_is_its_block_unrolled),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

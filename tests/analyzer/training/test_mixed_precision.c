@@ -53,8 +53,7 @@ static void expect_types(const MtfGraph *graph, MtfDtype dtype, const char *cons
     }
 }
 
-static void what_the_model_computes_is_narrow(void **state) {
-    (void)state;
+TEST(what_the_model_computes_is_narrow) {
     g_autoptr(MtfGraph) graph = mixed_of(NETWORK("'kind': 'adam', 'rate': 0.1"));
     static const char *const names[] = {
         "x/bf16",     "w/bf16",     "scale/bf16",   "v/bf16",      "h",      "n",
@@ -64,8 +63,7 @@ static void what_the_model_computes_is_narrow(void **state) {
     expect_types(graph, MTF_BF16, names);
 }
 
-static void variables_statistics_losses_and_updates_are_wide(void **state) {
-    (void)state;
+TEST(variables_statistics_losses_and_updates_are_wide) {
     g_autoptr(MtfGraph) graph = mixed_of(NETWORK("'kind': 'adam', 'rate': 0.1, 'clip_norm': 1"));
     static const char *const names[] = { "w",          "scale",       "v",
                                          "n/mean",     "n/variance",  "losses/sum",
@@ -78,8 +76,7 @@ static void variables_statistics_losses_and_updates_are_wide(void **state) {
 }
 
 /* Neither the update nor the sum of squares needs a wide copy of a gradient. */
-static void gradients_are_read_as_they_are(void **state) {
-    (void)state;
+TEST(gradients_are_read_as_they_are) {
     static const char *const optimizers[] = {
         NETWORK("'kind': 'adam', 'rate': 0.1, 'clip_norm': 1"),
         NETWORK("'kind': 'sgd', 'rate': 0.1, 'clip_norm': 1"),
@@ -91,8 +88,7 @@ static void gradients_are_read_as_they_are(void **state) {
     }
 }
 
-static void adafactor_squares_in_float32(void **state) {
-    (void)state;
+TEST(adafactor_squares_in_float32) {
     g_autoptr(MtfGraph) graph = mixed_of(NETWORK("'kind': 'adafactor', 'rate': 0.1"));
     static const char *const names[] = { "grad/w/f32",       "adafactor/square/w",
                                          "adafactor/rows/w", "adafactor/direction/w",
@@ -100,8 +96,7 @@ static void adafactor_squares_in_float32(void **state) {
     expect_types(graph, MTF_F32, names);
 }
 
-static void each_variable_is_cast_once(void **state) {
-    (void)state;
+TEST(each_variable_is_cast_once) {
     g_autoptr(MtfGraph) graph = mixed_of(NETWORK("'kind': 'sgd', 'rate': 0.1"));
     int casts = 0;
     for (int i = 0; i < (int)graph->operations->len; i++)
@@ -114,8 +109,7 @@ static void each_variable_is_cast_once(void **state) {
 }
 
 /* A squared error: the loss comes from a sum over bfloat16 that is told to stay wide. */
-static void a_loss_is_wide_whatever_it_sums(void **state) {
-    (void)state;
+TEST(a_loss_is_wide_whatever_it_sums) {
     g_autoptr(MtfGraph) graph = mixed_of(
         "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'batch': 8, 'io': 4}, 'inputs': [{'name': "
         "'x', 'dims': ['batch', 'io'], 'feed': 'features'}, {'name': 'weight', 'dims': ['batch'], "
@@ -155,8 +149,7 @@ static int64_t bytes_of(const MtfProgram *program, const char *name) {
  * losses and the state of the optimizer keep their size. */
 /* h = tanh(x w + h), a sum over time beside it, whose last value is the loss: a state has the type of
  * what is computed with it all along, whatever constant it begins with. */
-static void the_state_of_a_loop_keeps_its_type(void **state) {
-    (void)state;
+TEST(the_state_of_a_loop_keeps_its_type) {
     g_autoptr(GError) error = NULL;
     g_autoptr(MtfGraph) graph = mixed_of(
         "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'length': 3, 'io': 4, 'hidden': 6}, "
@@ -183,8 +176,7 @@ static void the_state_of_a_loop_keeps_its_type(void **state) {
         fail_msg("%s", error->message);
 }
 
-static void activations_and_communication_are_halved(void **state) {
-    (void)state;
+TEST(activations_and_communication_are_halved) {
     g_autoptr(MtfGraph) wide = training_of(NETWORK("'kind': 'adam', 'rate': 0.1"));
     g_autoptr(MtfGraph) narrow = mtf_mixed_precision(wide, NULL);
     MtfLayout *layouts[2];
@@ -203,8 +195,7 @@ static void activations_and_communication_are_halved(void **state) {
 }
 
 /* Their sums over two parts of the batch are wide while they grow and narrow when they travel. */
-static void gradients_of_micro_batches_add_up_wide_and_travel_narrow(void **state) {
-    (void)state;
+TEST(gradients_of_micro_batches_add_up_wide_and_travel_narrow) {
     g_autoptr(GError) error = NULL;
     g_autoptr(MtfGraph) forward =
         mtf_test_graph_parse(NETWORK("'kind': 'adam', 'rate': 0.1, 'clip_norm': 1"), NULL, &error);
@@ -226,8 +217,7 @@ static void gradients_of_micro_batches_add_up_wide_and_travel_narrow(void **stat
     mtf_layout_free(layout);
 }
 
-static void a_forward_graph_in_bfloat16_is_refused(void **state) {
-    (void)state;
+TEST(a_forward_graph_in_bfloat16_is_refused) {
     g_autoptr(GError) error = NULL;
     g_autoptr(MtfGraph) forward = mtf_test_graph_parse(
         "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'io': 4}, 'inputs': [], 'variables': "
@@ -238,20 +228,4 @@ static void a_forward_graph_in_bfloat16_is_refused(void **state) {
     assert_null(mtf_training_graph(forward, &error));
     assert_string_equal(error->message, "tensor \"w\" is bfloat16; write the graph in float32 and "
                                         "plan it with --precision bf16");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_the_model_computes_is_narrow),
-        cmocka_unit_test(variables_statistics_losses_and_updates_are_wide),
-        cmocka_unit_test(gradients_are_read_as_they_are),
-        cmocka_unit_test(adafactor_squares_in_float32),
-        cmocka_unit_test(each_variable_is_cast_once),
-        cmocka_unit_test(a_loss_is_wide_whatever_it_sums),
-        cmocka_unit_test(the_state_of_a_loop_keeps_its_type),
-        cmocka_unit_test(activations_and_communication_are_halved),
-        cmocka_unit_test(gradients_of_micro_batches_add_up_wide_and_travel_narrow),
-        cmocka_unit_test(a_forward_graph_in_bfloat16_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

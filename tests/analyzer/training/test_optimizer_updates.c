@@ -80,8 +80,7 @@ static MtfOptimizer optimizer_of(const char *kind) {
 }
 
 /* 1 - 0.1 (3 + 0.5), 1 - 0.1 (4 + 0.5). */
-static void sgd_goes_down_the_gradient_and_decays(void **state) {
-    (void)state;
+TEST(sgd_goes_down_the_gradient_and_decays) {
     MtfOptimizer optimizer = optimizer_of("sgd");
     optimizer.weight_decay = 0.5;
     Case c = begin(forward_graph(1), optimizer);
@@ -91,8 +90,7 @@ static void sgd_goes_down_the_gradient_and_decays(void **state) {
 }
 
 /* v = 3 then 0.9 * 3 + 3 = 5.7: w = 1 - 0.3 - 0.57. */
-static void momentum_remembers_the_gradient(void **state) {
-    (void)state;
+TEST(momentum_remembers_the_gradient) {
     Case c = begin(forward_graph(1), optimizer_of("momentum"));
     step(&c, 0, 2, (double[]){ 3, 0 });
     step(&c, 1, 2, (double[]){ 3, 0 });
@@ -102,8 +100,7 @@ static void momentum_remembers_the_gradient(void **state) {
 }
 
 /* While the gradient stays, m^ = g and v^ = g^2: with epsilon 1 each step takes 0.1 g / (g + 1). */
-static void adam_corrects_the_bias_of_its_moments(void **state) {
-    (void)state;
+TEST(adam_corrects_the_bias_of_its_moments) {
     MtfOptimizer optimizer = optimizer_of("adam");
     optimizer.epsilon = 1;
     Case c = begin(forward_graph(1), optimizer);
@@ -117,8 +114,7 @@ static void adam_corrects_the_bias_of_its_moments(void **state) {
 }
 
 /* m = 0.03, then 0.99 0.03 - 0.03; the second mixture is 0.027 - 0.3 < 0. */
-static void lion_goes_by_signs(void **state) {
-    (void)state;
+TEST(lion_goes_by_signs) {
     Case c = begin(forward_graph(1), optimizer_of("lion"));
     step(&c, 0, 2, (double[]){ 3, 0 });
     expect(&c, "w", 2, (double[]){ 0.9, 1 });
@@ -130,8 +126,7 @@ static void lion_goes_by_signs(void **state) {
 }
 
 /* Adam's direction is g / (g + 1) while epsilon is 1; w = (1, 1) has the norm sqrt(2). */
-static void lamb_goes_as_far_as_the_variable_is_long(void **state) {
-    (void)state;
+TEST(lamb_goes_as_far_as_the_variable_is_long) {
     MtfOptimizer optimizer = optimizer_of("lamb");
     optimizer.epsilon = 1, optimizer.weight_decay = 0.5;
     Case c = begin(forward_graph(1), optimizer);
@@ -145,8 +140,7 @@ static void lamb_goes_as_far_as_the_variable_is_long(void **state) {
 
 /* Zeros have no length to go by: their ratio is 1. Clipped to a norm of 2, the gradient is 0.4 of
  * itself: 1.2 / 2.2 and 1.6 / 2.6. */
-static void lamb_moves_zeros_and_is_clipped(void **state) {
-    (void)state;
+TEST(lamb_moves_zeros_and_is_clipped) {
     MtfOptimizer optimizer = optimizer_of("lamb");
     optimizer.epsilon = 1, optimizer.weight_decay = 0, optimizer.clip_norm = 2;
     Case c = begin(forward_graph(1), optimizer);
@@ -157,8 +151,7 @@ static void lamb_moves_zeros_and_is_clipped(void **state) {
 }
 
 /* The mean is 0.9 of itself and 0.1 of the weights, once it has begun with 1 - 0.1 3 = 0.7. */
-static void a_mean_of_the_weights_follows_them(void **state) {
-    (void)state;
+TEST(a_mean_of_the_weights_follows_them) {
     MtfOptimizer optimizer = optimizer_of("sgd");
     optimizer.ema = 0.9;
     Case c = begin(forward_graph(1), optimizer);
@@ -218,8 +211,7 @@ static void orthogonalise(double x[3][4]) {
 
 /* The gradient of w[s, a, bc] is the sum over n of what is known and what t says; momentum 0.5, two
  * steps: n = 1.5 g, then 1.75 g. Rows and columns change places where w is read the other way. */
-static void muon_makes_each_matrix_orthogonal(void **state) {
-    (void)state;
+TEST(muon_makes_each_matrix_orthogonal) {
     for (int tall = 0; tall < 2; tall++) {
         MtfOptimizer optimizer = optimizer_of("muon");
         optimizer.momentum = 0.5, optimizer.weight_decay = 0.25;
@@ -249,8 +241,7 @@ static void muon_makes_each_matrix_orthogonal(void **state) {
 }
 
 /* What is looked up, and what has no rows or no columns, is Adam's. */
-static void muon_leaves_the_rest_to_adam(void **state) {
-    (void)state;
+TEST(muon_leaves_the_rest_to_adam) {
     MtfOptimizer optimizer = optimizer_of("muon");
     optimizer.epsilon = 1, optimizer.weight_decay = 0;
     Case c = begin(forward_graph(2), optimizer);
@@ -261,8 +252,7 @@ static void muon_leaves_the_rest_to_adam(void **state) {
 }
 
 /* Without decay 1 - 0.1 3 / 4. */
-static void decay_leaves_variables_alone_that_say_so(void **state) {
-    (void)state;
+TEST(decay_leaves_variables_alone_that_say_so) {
     MtfOptimizer optimizer = optimizer_of("adamw");
     optimizer.epsilon = 1, optimizer.weight_decay = 0.1;
     MtfGraph *graph = forward_graph(1);
@@ -273,8 +263,7 @@ static void decay_leaves_variables_alone_that_say_so(void **state) {
     end(&c);
 }
 
-static void frozen_variables_have_no_gradient_and_stay(void **state) {
-    (void)state;
+TEST(frozen_variables_have_no_gradient_and_stay) {
     MtfGraph *graph = forward_graph(1);
     MtfBuilder b = mtf_builder(graph, MTF_PHASE_FORWARD);
     add_product(&b, "u", &(MtfShape){ .rank = 1, .dims = { A } });
@@ -289,8 +278,7 @@ static void frozen_variables_have_no_gradient_and_stay(void **state) {
 }
 
 /* 1 - 0.1 (3 / 4 + 0.1). */
-static void adamw_decays_the_weight_itself(void **state) {
-    (void)state;
+TEST(adamw_decays_the_weight_itself) {
     MtfOptimizer optimizer = optimizer_of("adamw");
     optimizer.epsilon = 1, optimizer.weight_decay = 0.1;
     Case c = begin(forward_graph(1), optimizer);
@@ -301,8 +289,7 @@ static void adamw_decays_the_weight_itself(void **state) {
 
 /* Gradient 1 2 / 3 4: squares 1 4 / 9 16, row means 2.5 12.5, column means 5 10, mean 7.5. The
  * direction is g / sqrt(row column / 7.5), its squares 0.6 1.2 1.08 0.96: rms below 1. */
-static void adafactor_factors_the_second_moment_of_matrices(void **state) {
-    (void)state;
+TEST(adafactor_factors_the_second_moment_of_matrices) {
     Case c = begin(forward_graph(2), optimizer_of("adafactor"));
     step(&c, 0, 4, (double[]){ 1, 2, 3, 4 });
     expect(&c, "adafactor/rows/w", 2, (double[]){ 2.5, 12.5 });
@@ -315,8 +302,7 @@ static void adafactor_factors_the_second_moment_of_matrices(void **state) {
 
 /* Gradients 1 and then 10: v = 1, then b + 100 (1 - b) with b = 1 - 2^-0.8. The second direction,
  * 10 / sqrt(v) = 1.31, is clipped to 1. */
-static void adafactor_limits_the_update_of_vectors(void **state) {
-    (void)state;
+TEST(adafactor_limits_the_update_of_vectors) {
     Case c = begin(forward_graph(1), optimizer_of("adafactor"));
     step(&c, 0, 2, (double[]){ 1, 1 });
     expect(&c, "w", 2, (double[]){ 0.9, 0.9 });
@@ -328,8 +314,7 @@ static void adafactor_limits_the_update_of_vectors(void **state) {
 }
 
 /* The norm of (3, 4) is 5; a limit of 2 multiplies by 0.4, a limit of 6 by 1. */
-static void clipping_limits_the_global_norm(void **state) {
-    (void)state;
+TEST(clipping_limits_the_global_norm) {
     const char *const kinds[] = { "sgd", "momentum" };
     for (int i = 0; i < 4; i++) {
         MtfOptimizer optimizer = optimizer_of(kinds[i / 2]);
@@ -342,8 +327,7 @@ static void clipping_limits_the_global_norm(void **state) {
     }
 }
 
-static void clipping_scales_adam_and_adafactor_alike(void **state) {
-    (void)state;
+TEST(clipping_scales_adam_and_adafactor_alike) {
     MtfOptimizer optimizer = optimizer_of("adam");
     optimizer.clip_norm = 2, optimizer.epsilon = 1;
     Case c = begin(forward_graph(1), optimizer);
@@ -384,8 +368,7 @@ static Case clipped(int first, int others) {
 }
 
 /* 2 squares meet in one sum, then 2 groups. */
-static void squares_are_added_by_their_set_of_dimensions(void **state) {
-    (void)state;
+TEST(squares_are_added_by_their_set_of_dimensions) {
     Case c = clipped(0, 0);
     const MtfGraph *t = c.training;
     int group = mtf_graph_find_operation(t, "clip/sum/a,b");
@@ -397,8 +380,7 @@ static void squares_are_added_by_their_set_of_dimensions(void **state) {
 }
 
 /* So that one number goes from stage to stage, not one a variable. */
-static void squares_of_a_stage_are_added_there(void **state) {
-    (void)state;
+TEST(squares_of_a_stage_are_added_there) {
     Case c = clipped(1, 2);
     const MtfGraph *t = c.training;
     mtf_graph_complete_stages(c.training);
@@ -411,8 +393,7 @@ static void squares_of_a_stage_are_added_there(void **state) {
     end(&c);
 }
 
-static void every_variable_and_its_state_have_one_update(void **state) {
-    (void)state;
+TEST(every_variable_and_its_state_have_one_update) {
     Case c = begin(forward_graph(2), optimizer_of("adamw"));
     assert_int_equal(c.training->updates->len, 3);
     assert_null(c.training->optimizer.kind);
@@ -430,8 +411,7 @@ static void every_variable_and_its_state_have_one_update(void **state) {
 }
 
 /* What a forward graph assigns to a frozen variable is its value after the step, behind the loss. */
-static void assignments_are_copied_among_the_updates(void **state) {
-    (void)state;
+TEST(assignments_are_copied_among_the_updates) {
     MtfGraph *forward = forward_graph(2);
     MtfBuilder b = mtf_builder(forward, MTF_PHASE_FORWARD);
     MtfShape shape = { .rank = 1, .dims = { A } };
@@ -456,8 +436,7 @@ static void assignments_are_copied_among_the_updates(void **state) {
     end(&c);
 }
 
-static void without_an_optimizer_only_gradients_are_made(void **state) {
-    (void)state;
+TEST(without_an_optimizer_only_gradients_are_made) {
     Case c = begin(forward_graph(2), (MtfOptimizer){ 0 });
     assert_int_equal(c.training->updates->len, 0);
     assert_true(mtf_graph_find_tensor(c.training, "grad/w") >= 0);
@@ -465,8 +444,7 @@ static void without_an_optimizer_only_gradients_are_made(void **state) {
     end(&c);
 }
 
-static void precision_changes_every_float_tensor(void **state) {
-    (void)state;
+TEST(precision_changes_every_float_tensor) {
     Case c = begin(forward_graph(2), optimizer_of("adam"));
     mtf_graph_set_precision(c.training, MTF_F32);
     for (int t = 0; t < (int)c.training->tensors->len; t++)
@@ -482,8 +460,7 @@ static void expect_error(MtfOptimizer optimizer, const char *message) {
     assert_string_equal(error->message, message);
 }
 
-static void unknown_kinds_and_schedules_are_errors(void **state) {
-    (void)state;
+TEST(unknown_kinds_and_schedules_are_errors) {
     MtfOptimizer optimizer = { .kind = g_strdup("tiger") };
     expect_error(optimizer, "optimizer \"tiger\" is not known; the kinds are sgd, momentum, adam, "
                             "adamw, adafactor, lion, lamb, muon");
@@ -494,8 +471,7 @@ static void unknown_kinds_and_schedules_are_errors(void **state) {
 
 /* What a trained variable becomes is changed behind the loss: of a graph that is a whole step an operation of
  * phase "update" makes it, and another graph may only change frozen ones. */
-static void a_trained_variable_is_changed_behind_the_loss(void **state) {
-    (void)state;
+TEST(a_trained_variable_is_changed_behind_the_loss) {
     static const struct {
         const char *frozen, *phase;
         bool right;
@@ -520,34 +496,4 @@ static void a_trained_variable_is_changed_behind_the_loss(void **state) {
                 "else is to change it, or that what makes \"y\" is of phase \"update\" where the "
                 "graph is a whole training step");
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sgd_goes_down_the_gradient_and_decays),
-        cmocka_unit_test(momentum_remembers_the_gradient),
-        cmocka_unit_test(adam_corrects_the_bias_of_its_moments),
-        cmocka_unit_test(lion_goes_by_signs),
-        cmocka_unit_test(lamb_goes_as_far_as_the_variable_is_long),
-        cmocka_unit_test(lamb_moves_zeros_and_is_clipped),
-        cmocka_unit_test(a_mean_of_the_weights_follows_them),
-        cmocka_unit_test(muon_makes_each_matrix_orthogonal),
-        cmocka_unit_test(muon_leaves_the_rest_to_adam),
-        cmocka_unit_test(decay_leaves_variables_alone_that_say_so),
-        cmocka_unit_test(frozen_variables_have_no_gradient_and_stay),
-        cmocka_unit_test(adamw_decays_the_weight_itself),
-        cmocka_unit_test(adafactor_factors_the_second_moment_of_matrices),
-        cmocka_unit_test(adafactor_limits_the_update_of_vectors),
-        cmocka_unit_test(clipping_limits_the_global_norm),
-        cmocka_unit_test(clipping_scales_adam_and_adafactor_alike),
-        cmocka_unit_test(squares_are_added_by_their_set_of_dimensions),
-        cmocka_unit_test(squares_of_a_stage_are_added_there),
-        cmocka_unit_test(every_variable_and_its_state_have_one_update),
-        cmocka_unit_test(assignments_are_copied_among_the_updates),
-        cmocka_unit_test(a_trained_variable_is_changed_behind_the_loss),
-        cmocka_unit_test(without_an_optimizer_only_gradients_are_made),
-        cmocka_unit_test(precision_changes_every_float_tensor),
-        cmocka_unit_test(unknown_kinds_and_schedules_are_errors),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -74,8 +74,7 @@ static void expect_sums(const Case *c, unsigned axes, double expected) {
 #define IO 1024.0
 #define H 4096.0
 
-static void two_layers_reduce_what_the_table_says(void **state) {
-    (void)state;
+TEST(two_layers_reduce_what_the_table_says) {
     static const struct {
         const char *mesh, *rules;
         double over[3]; /* the sums over each axis alone; 0: none */
@@ -101,8 +100,7 @@ static void two_layers_reduce_what_the_table_says(void **state) {
 #define PAPER_RULES "batch:batch;vocab:model;d_ff:model;heads:model"
 
 /* Batch axis: gradients of 36 matrices and two embeddings, and the loss. */
-static void size5_sums_over_the_batch_as_the_original_does(void **state) {
-    (void)state;
+TEST(size5_sums_over_the_batch_as_the_original_does) {
     Case c = case_of("transformer-lm", "size5", PAPER_MESH, PAPER_RULES);
     int64_t calls, sums = elements(&c, 1, MTF_REDUCE_SUM, &calls);
     assert_int_equal(calls, 39);
@@ -112,8 +110,7 @@ static void size5_sums_over_the_batch_as_the_original_does(void **state) {
 
 /* Model axis: the original sums 1.342e8 elements in 35 calls; gradients through q, k and v merge
  * here, and lookups are no products. */
-static void size5_sums_less_over_the_model_axis(void **state) {
-    (void)state;
+TEST(size5_sums_less_over_the_model_axis) {
     Case c = case_of("transformer-lm", "size5", PAPER_MESH, PAPER_RULES);
     int64_t calls, sums = elements(&c, 2, MTF_REDUCE_SUM, &calls);
     assert_true(calls <= 28);
@@ -124,8 +121,7 @@ static void size5_sums_less_over_the_model_axis(void **state) {
 }
 
 /* 1.959e12 in the original, with one-hot products. */
-static void size5_multiplies_less(void **state) {
-    (void)state;
+TEST(size5_multiplies_less) {
     Case c = case_of("transformer-lm", "size5", PAPER_MESH, PAPER_RULES);
     cJSON *predicted = mtf_predict(&c.pricer, c.program);
     const cJSON *item = cJSON_GetObjectItem(predicted, "multiply_adds");
@@ -142,8 +138,7 @@ static void size5_multiplies_less(void **state) {
 #endif
 
 /* All meshes of 512 cores, in at most 5 s (of this process: the machine may be busy). */
-static void size5_is_searched_on_512_cores_no_worse_than_the_paper(void **state) {
-    (void)state;
+TEST(size5_is_searched_on_512_cores_no_worse_than_the_paper) {
     Case c = case_of("transformer-lm", "size5", PAPER_MESH, PAPER_RULES);
     clock_t start = clock();
     g_autoptr(GArray) meshes = mtf_mesh_shapes_on(c.machine, 512, 2, NULL);
@@ -157,15 +152,4 @@ static void size5_is_searched_on_512_cores_no_worse_than_the_paper(void **state)
     assert_int_equal(answer.bound, answer.cost);
     mtf_rule_answer_clear(&answer);
     free_case(&c);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_layers_reduce_what_the_table_says),
-        cmocka_unit_test(size5_sums_over_the_batch_as_the_original_does),
-        cmocka_unit_test(size5_sums_less_over_the_model_axis),
-        cmocka_unit_test(size5_multiplies_less),
-        cmocka_unit_test(size5_is_searched_on_512_cores_no_worse_than_the_paper),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,8 +14,7 @@ static MtfRandomGraph options_of(guint32 seed) {
                              .dtype = MTF_F32 };
 }
 
-static void every_seed_gives_a_graph_that_can_be_lowered(void **state) {
-    (void)state;
+TEST(every_seed_gives_a_graph_that_can_be_lowered) {
     for (guint32 seed = 0; seed < 300; seed++) {
         MtfRandomGraph options = options_of(seed);
         g_autoptr(MtfGraph) graph = mtf_random_graph(&options);
@@ -31,8 +30,7 @@ static void every_seed_gives_a_graph_that_can_be_lowered(void **state) {
     }
 }
 
-static void many_rows_of_the_table_are_drawn(void **state) {
-    (void)state;
+TEST(many_rows_of_the_table_are_drawn) {
     bool drawn[MTF_OPERATIONS] = { false };
     int rows = 0;
     for (guint32 seed = 0; seed < 100; seed++) {
@@ -48,8 +46,7 @@ static void many_rows_of_the_table_are_drawn(void **state) {
 }
 
 /* What layers may be asked for: all rows but those that the search, generation or optimizers add. */
-static void every_row_that_users_write_is_drawn(void **state) {
-    (void)state;
+TEST(every_row_that_users_write_is_drawn) {
     static const int others[] = {
         MTF_OP_EQUAL,       MTF_OP_RAISE,           MTF_OP_SIGN,
         MTF_OP_RANGE,       MTF_OP_TO_HOST,         MTF_OP_FROM_HOST,
@@ -71,8 +68,7 @@ static void every_row_that_users_write_is_drawn(void **state) {
             fail_msg("no graph has %s", mtf_operation_row(kind)->name);
 }
 
-static void the_same_seed_gives_the_same_graph(void **state) {
-    (void)state;
+TEST(the_same_seed_gives_the_same_graph) {
     MtfRandomGraph options = options_of(11);
     g_autoptr(MtfGraph) a = mtf_random_graph(&options);
     g_autoptr(MtfGraph) b = mtf_random_graph(&options);
@@ -80,14 +76,4 @@ static void the_same_seed_gives_the_same_graph(void **state) {
     assert_int_equal(a->tensors->len, b->tensors->len);
     for (int t = 0; t < (int)a->tensors->len; t++)
         assert_string_equal(mtf_graph_tensor(a, t)->name, mtf_graph_tensor(b, t)->name);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_seed_gives_a_graph_that_can_be_lowered),
-        cmocka_unit_test(many_rows_of_the_table_are_drawn),
-        cmocka_unit_test(every_row_that_users_write_is_drawn),
-        cmocka_unit_test(the_same_seed_gives_the_same_graph),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

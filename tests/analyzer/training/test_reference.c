@@ -67,8 +67,7 @@ static void expect(const MtfReference *reference, int tensor, int n, const doubl
            (double[]){ __VA_ARGS__ })
 
 /* x[a,b] = 1 2 3 / 4 5 6, y[b] = 1 10 100: x y = 321 654; the row sums 6 15; all 21. */
-static void products_and_sums_run_over_what_the_output_lacks(void **state) {
-    (void)state;
+TEST(products_and_sums_run_over_what_the_output_lacks) {
     g_autoptr(MtfGraph) graph = new_graph();
     int x = input_of(graph, "x", SHAPE(0, 1), MTF_F64), y = input_of(graph, "y", SHAPE(1), MTF_F64);
     MtfShape a = SHAPE(0), ba = SHAPE(1, 0);
@@ -91,8 +90,7 @@ static void products_and_sums_run_over_what_the_output_lacks(void **state) {
 }
 
 /* Table rows of b are 1 2 / 3 4 / 5 6; ids 2 0 2. Its gradient adds the rows of equal ids. */
-static void lookups_choose_and_their_gradients_add(void **state) {
-    (void)state;
+TEST(lookups_choose_and_their_gradients_add) {
     g_autoptr(MtfGraph) graph = new_graph();
     int table = input_of(graph, "table", SHAPE(1, 0), MTF_F64);
     int ids = input_of(graph, "ids", SHAPE(2), MTF_I32);
@@ -108,8 +106,7 @@ static void lookups_choose_and_their_gradients_add(void **state) {
 }
 
 /* Position b looks at c: masked where c > b. Renamed to c, element b sits at place c. */
-static void masks_and_names_go_by_dimension(void **state) {
-    (void)state;
+TEST(masks_and_names_go_by_dimension) {
     g_autoptr(MtfGraph) graph = new_graph();
     int x = input_of(graph, "x", SHAPE(1, 2), MTF_F64), y = input_of(graph, "y", SHAPE(1), MTF_F64);
     MtfAttributes causal = MTF_NO_ATTRIBUTES, rename = MTF_NO_ATTRIBUTES;
@@ -128,8 +125,7 @@ static void masks_and_names_go_by_dimension(void **state) {
 
 /* softmax(0, ln 2, ln 5) = 1/8 2/8 5/8, the loss of label 1 is ln 4. (1, 2, 3) has mean 2 and
  * variance 2/3: normalised -sqrt(3/2), 0, sqrt(3/2). */
-static void composites_follow_their_formulas(void **state) {
-    (void)state;
+TEST(composites_follow_their_formulas) {
     g_autoptr(MtfGraph) graph = new_graph();
     int x = input_of(graph, "x", SHAPE(1), MTF_F64), z = input_of(graph, "z", SHAPE(1), MTF_F64);
     int label = input_of(graph, "label", scalar, MTF_I32);
@@ -152,8 +148,7 @@ static void composites_follow_their_formulas(void **state) {
 
 /* From 8 over steps 10 … 50 to a quarter of it: at 30 halfway, at 50 and later 2. A drop to half each
  * 20 steps; the last 16 steps of 50 go down from 8, so 42 is halfway. */
-static void schedules_that_end_follow_their_formulas(void **state) {
-    (void)state;
+TEST(schedules_that_end_follow_their_formulas) {
     g_autoptr(MtfGraph) graph = new_graph();
     MtfAttributes a = MTF_NO_ATTRIBUTES;
     a.rate = 8, a.warmup = 10, a.total = 50, a.final = 0.25;
@@ -177,8 +172,7 @@ static void schedules_that_end_follow_their_formulas(void **state) {
 
 /* Ten steps of warm-up to 8, then at steps t = 5, 10, 40. Cosine over 10 … 50 with final 0: at 30
  * half of it. */
-static void schedules_follow_their_formulas(void **state) {
-    (void)state;
+TEST(schedules_follow_their_formulas) {
     g_autoptr(MtfGraph) graph = new_graph();
     MtfAttributes a = MTF_NO_ATTRIBUTES;
     a.rate = 8, a.warmup = 10, a.total = 50, a.schedule = (char *)"constant";
@@ -202,16 +196,4 @@ static void schedules_follow_their_formulas(void **state) {
         EXPECT(r, root, expected[i][3]);
         EXPECT(r, cosine, expected[i][4]);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_and_sums_run_over_what_the_output_lacks),
-        cmocka_unit_test(lookups_choose_and_their_gradients_add),
-        cmocka_unit_test(masks_and_names_go_by_dimension),
-        cmocka_unit_test(composites_follow_their_formulas),
-        cmocka_unit_test(schedules_that_end_follow_their_formulas),
-        cmocka_unit_test(schedules_follow_their_formulas),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

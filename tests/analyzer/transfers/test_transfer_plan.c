@@ -30,8 +30,7 @@ static MtfTransferPlan *make(const char *tensor, const char *from, const char *t
 
 /* The cases of arXiv 2211.05322 as alpa's benchmark/alpa/resharding/suite.py has them, and more of the
  * kind worked out by hand. 2 GiB of float32, hosts of four; MiB of the busiest host. */
-static void published_cases_are_at_their_optimum(void **state) {
-    (void)state;
+TEST(published_cases_are_at_their_optimum) {
     static const struct {
         const char *from, *to;
         guint boxes;
@@ -63,8 +62,7 @@ static void published_cases_are_at_their_optimum(void **state) {
 
 /* One box of a slice time t from one host to A = 3 hosts of B = 4: 12 t, 3 t, t + 11/12 t and
  * t + 3 t / 96, each with a latency a message. */
-static void alternatives_cost_what_the_paper_says(void **state) {
-    (void)state;
+TEST(alternatives_cost_what_the_paper_says) {
     g_autoptr(MtfTransferPlan) plan = make("1024x1024", "1x4:RR", "3x4:RR", 96);
     double t = 4 * 0x1p20 / 1.25e9, a = 2.5e-5;
     assert_near(plan->way[MTF_TRANSFER_SEND_RECEIVE].order->makespan, 12 * (t + a));
@@ -75,8 +73,7 @@ static void alternatives_cost_what_the_paper_says(void **state) {
 }
 
 /* A receiver that holds a part already, or sits beside one that does, gets nothing over its link. */
-static void what_is_on_the_host_does_not_cross(void **state) {
-    (void)state;
+TEST(what_is_on_the_host_does_not_cross) {
     MtfTransferShape shape;
     MtfTransferEnd source, target;
     assert_true(mtf_transfer_shape_parse("64x64", &shape, NULL));
@@ -153,8 +150,7 @@ static void draw_piece(MtfTransferPiece *piece, int *room, uint32_t *seed) {
         piece->receivers[piece->n_receivers++] = 3 + (int)((first + k) % 3);
 }
 
-static void small_transfers_equal_exhaustive_search(void **state) {
-    (void)state;
+TEST(small_transfers_equal_exhaustive_search) {
     uint32_t seed = 3;
     for (int round = 0; round < 300; round++) {
         MtfTransferPiece pieces[6];
@@ -175,8 +171,7 @@ static void small_transfers_equal_exhaustive_search(void **state) {
     }
 }
 
-static void a_wrong_order_is_caught(void **state) {
-    (void)state;
+TEST(a_wrong_order_is_caught) {
     int senders[] = { 0 }, receivers[] = { 1 };
     MtfTransferPiece pieces[2] = { { 2, 1, 1, senders, receivers },
                                    { 2, 1, 1, senders, receivers } };
@@ -192,8 +187,7 @@ static void a_wrong_order_is_caught(void **state) {
 }
 
 /* So many that orders are not tried one by one; all hosts are equally busy, and whoever waits is late. */
-static void very_many_pieces_are_put_in_one_order(void **state) {
-    (void)state;
+TEST(very_many_pieces_are_put_in_one_order) {
     enum { HOSTS = 200, COUNT = 20000 };
     g_autofree MtfTransferPiece *pieces = g_new0(MtfTransferPiece, COUNT);
     g_autofree int *hosts = g_new(int, 3 * COUNT), *sender = g_new(int, COUNT);
@@ -216,23 +210,9 @@ static void very_many_pieces_are_put_in_one_order(void **state) {
 }
 
 /* 256 boxes between 32 devices are joined by hosts, and all hosts are equally busy. */
-static void many_boxes_are_joined(void **state) {
-    (void)state;
+TEST(many_boxes_are_joined) {
     g_autoptr(MtfTransferPlan) plan = make("512x512x8", "16:S0RR", "16:RS0R", 0);
     assert_int_equal(plan->boxes->len, 256);
     assert_int_equal(plan->moves->len, 16);
     assert_near(plan->way[plan->best].busiest_host_bytes, plan->lower_bound_bytes);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(published_cases_are_at_their_optimum),
-        cmocka_unit_test(alternatives_cost_what_the_paper_says),
-        cmocka_unit_test(what_is_on_the_host_does_not_cross),
-        cmocka_unit_test(small_transfers_equal_exhaustive_search),
-        cmocka_unit_test(a_wrong_order_is_caught),
-        cmocka_unit_test(very_many_pieces_are_put_in_one_order),
-        cmocka_unit_test(many_boxes_are_joined),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -66,13 +66,11 @@ static int check_file(const char *path) {
     return rows;
 }
 
-static void hand_derived_rows_hold(void **state) {
-    (void)state;
+TEST(hand_derived_rows_hold) {
     assert_true(check_file("tests/golden/collectives.tsv") > 30);
 }
 
-static void golden_rows_of_the_field_hold(void **state) {
-    (void)state;
+TEST(golden_rows_of_the_field_hold) {
     if (check_file("../shared/data/torus_golden.tsv") == 0)
         skip();
 }
@@ -116,8 +114,7 @@ static double best_seconds(const MtfNetwork *network, MtfCollectiveKind kind, do
 #define CASES 2000
 #define ALL_MEET MTF_BROADCAST
 
-static void no_price_is_below_the_bound(void **state) {
-    (void)state;
+TEST(no_price_is_below_the_bound) {
     guint64 seed = 1;
     for (int i = 0; i < CASES; i++) {
         MtfNetwork network = random_network(&seed);
@@ -134,8 +131,7 @@ static void no_price_is_below_the_bound(void **state) {
     }
 }
 
-static void prices_rise_with_bytes(void **state) {
-    (void)state;
+TEST(prices_rise_with_bytes) {
     guint64 seed = 2;
     for (int i = 0; i < CASES; i++) {
         MtfNetwork network = random_network(&seed);
@@ -150,8 +146,7 @@ static void prices_rise_with_bytes(void **state) {
     }
 }
 
-static void a_wrap_link_never_slows(void **state) {
-    (void)state;
+TEST(a_wrap_link_never_slows) {
     guint64 seed = 3;
     for (int i = 0; i < CASES; i++) {
         MtfNetwork ring = random_network(&seed), line;
@@ -170,8 +165,7 @@ static void a_wrap_link_never_slows(void **state) {
     }
 }
 
-static void the_order_of_axes_does_not_matter(void **state) {
-    (void)state;
+TEST(the_order_of_axes_does_not_matter) {
     guint64 seed = 4;
     for (int i = 0; i < CASES; i++) {
         MtfNetwork network = random_network(&seed), other = network;
@@ -189,8 +183,7 @@ static void the_order_of_axes_does_not_matter(void **state) {
     }
 }
 
-static void an_allreduce_is_a_reduce_scatter_and_an_allgather(void **state) {
-    (void)state;
+TEST(an_allreduce_is_a_reduce_scatter_and_an_allgather) {
     static const char *const names[] = {
         "ring", "line", "axis_by_axis", "shortest_bidir", "multiring_sync_opt_split", "snake_ring"
     };
@@ -215,8 +208,7 @@ static void an_allreduce_is_a_reduce_scatter_and_an_allgather(void **state) {
     assert_true(compared > CASES / 4);
 }
 
-static void the_cheapest_leads_the_list(void **state) {
-    (void)state;
+TEST(the_cheapest_leads_the_list) {
     guint64 seed = 6;
     for (int i = 0; i < CASES; i++) {
         MtfNetwork network = random_network(&seed);
@@ -229,8 +221,7 @@ static void the_cheapest_leads_the_list(void **state) {
     }
 }
 
-static void one_rank_costs_nothing(void **state) {
-    (void)state;
+TEST(one_rank_costs_nothing) {
     MtfNetwork network = { .axes = 2,
                            .axis = { { .size = 1, .bandwidth = 1, .latency = 1 },
                                      { .size = 1, .bandwidth = 1, .latency = 1 } } };
@@ -242,8 +233,7 @@ static void one_rank_costs_nothing(void **state) {
 }
 
 /* A place has no link along an axis of one place, wrapped or not. */
-static void an_axis_of_one_place_changes_nothing(void **state) {
-    (void)state;
+TEST(an_axis_of_one_place_changes_nothing) {
     const MtfNetworkAxis ring = { .size = 8, .wrap = true, .bandwidth = 1e9, .latency = 1e-6 };
     const MtfNetworkAxis line = { .size = 4, .link = 2, .bandwidth = 1e9, .latency = 1e-6 };
     MtfNetwork plain = { .axes = 2, .axis = { ring, line } };
@@ -261,8 +251,7 @@ static void an_axis_of_one_place_changes_nothing(void **state) {
                 mtf_collective_best(&plain, &shift).seconds);
 }
 
-static void unknown_and_inapplicable_algorithms_are_bad_input(void **state) {
-    (void)state;
+TEST(unknown_and_inapplicable_algorithms_are_bad_input) {
     MtfNetwork network = { .axes = 1, .axis = { { .size = 4, .bandwidth = 1, .latency = 1 } } };
     MtfCollective c = { .kind = MTF_ALLGATHER, .bytes = 1 };
     MtfCollectivePrice price;
@@ -278,8 +267,7 @@ static void unknown_and_inapplicable_algorithms_are_bad_input(void **state) {
 
 /* 4x4 in two directions, 1 GiB: two Hamiltonian rings reach the bandwidth bound, as the bucket
  * does; on 8x4 only the rings do. */
-static void hamiltonian_rings_reach_the_bound_on_unequal_axes(void **state) {
-    (void)state;
+TEST(hamiltonian_rings_reach_the_bound_on_unequal_axes) {
     MtfNetwork network = { .axes = 2,
                            .axis = {
                                { .size = 8, .wrap = true, .bandwidth = 4.5e10 },
@@ -288,22 +276,4 @@ static void hamiltonian_rings_reach_the_bound_on_unequal_axes(void **state) {
     MtfCollectivePrice best = mtf_collective_best(&network, &c);
     assert_string_equal(best.algorithm, "hamiltonian_rings");
     assert_true(fabs(best.seconds / mtf_collective_bound(&network, &c) - 1) < 1e-12);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hand_derived_rows_hold),
-        cmocka_unit_test(golden_rows_of_the_field_hold),
-        cmocka_unit_test(no_price_is_below_the_bound),
-        cmocka_unit_test(prices_rise_with_bytes),
-        cmocka_unit_test(a_wrap_link_never_slows),
-        cmocka_unit_test(the_order_of_axes_does_not_matter),
-        cmocka_unit_test(an_allreduce_is_a_reduce_scatter_and_an_allgather),
-        cmocka_unit_test(the_cheapest_leads_the_list),
-        cmocka_unit_test(one_rank_costs_nothing),
-        cmocka_unit_test(an_axis_of_one_place_changes_nothing),
-        cmocka_unit_test(unknown_and_inapplicable_algorithms_are_bad_input),
-        cmocka_unit_test(hamiltonian_rings_reach_the_bound_on_unequal_axes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,8 +42,7 @@ static double asked(const MtfMachine *machine, int64_t ranks) {
 }
 
 /* ln 4 lies half way between ln 2 and ln 8: the root of 3 x 12. */
-static void sizes_between_take_what_lies_between(void **state) {
-    (void)state;
+TEST(sizes_between_take_what_lies_between) {
     g_autoptr(MtfMachine) machine = measured_machine();
     assert_true(fabs(asked(machine, 2) - 3) < 1e-9);
     assert_true(fabs(asked(machine, 4) - 6) < 1e-9);
@@ -51,15 +50,13 @@ static void sizes_between_take_what_lies_between(void **state) {
     assert_true(asked(machine, 3) > 3 && asked(machine, 3) < 6);
 }
 
-static void sizes_beyond_are_as_far_off_as_the_last(void **state) {
-    (void)state;
+TEST(sizes_beyond_are_as_far_off_as_the_last) {
     g_autoptr(MtfMachine) machine = measured_machine();
     assert_true(fabs(asked(machine, 16) - 12) < 1e-9);
     assert_true(fabs(asked(machine, 1000) - 12) < 1e-9);
 }
 
-static void what_was_not_measured_is_told(void **state) {
-    (void)state;
+TEST(what_was_not_measured_is_told) {
     g_autoptr(MtfMachine) machine = measured_machine();
     MtfNetwork two = switch_of(2), four = switch_of(4), many = switch_of(64);
     g_autofree char *none = mtf_unmeasured_collective(machine, &two, MTF_ALLREDUCE);
@@ -72,8 +69,7 @@ static void what_was_not_measured_is_told(void **state) {
                         "allreduce over 64 ranks, by formula as those over 8 are to theirs");
 }
 
-static void other_kinds_and_networks_keep_their_formulas(void **state) {
-    (void)state;
+TEST(other_kinds_and_networks_keep_their_formulas) {
     g_autoptr(MtfMachine) machine = measured_machine();
     MtfNetwork four = switch_of(4), ring = { .axes = 1, .axis = { four.axis[0] } };
     double seconds;
@@ -81,14 +77,4 @@ static void other_kinds_and_networks_keep_their_formulas(void **state) {
     assert_false(mtf_measured_collective(machine, &ring, MTF_ALLREDUCE, BYTES, &seconds));
     assert_null(mtf_unmeasured_collective(machine, &ring, MTF_ALLREDUCE));
     assert_null(mtf_unmeasured_collective(machine, &four, MTF_ALLGATHER));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes_between_take_what_lies_between),
-        cmocka_unit_test(sizes_beyond_are_as_far_off_as_the_last),
-        cmocka_unit_test(what_was_not_measured_is_told),
-        cmocka_unit_test(other_kinds_and_networks_keep_their_formulas),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,16 +22,14 @@ static void assert_close(double value, double expected) {
 }
 
 /* A ring in the protocol Simple: 8.4 us + 2 7 3.4 us + 2 7/8 1 GiB / 300 GB/s. */
-static void large_sums_in_a_node_go_round_the_ring(void **state) {
-    (void)state;
+TEST(large_sums_in_a_node_go_round_the_ring) {
     MtfNetwork node = nodes_of_8(1);
     assert_close(mtf_nccl_seconds(&plain, &node, MTF_ALLREDUCE, 0x1p30),
                  8.4e-6 + 14 * 3.4e-6 + 1.75 * 0x1p30 / 3e11);
 }
 
 /* LL: 6.6 us + 14 hops of 0.18 3.4 us, at half the bandwidth. */
-static void small_sums_take_the_quick_protocol(void **state) {
-    (void)state;
+TEST(small_sums_take_the_quick_protocol) {
     MtfNetwork node = nodes_of_8(1);
     assert_close(mtf_nccl_seconds(&plain, &node, MTF_ALLREDUCE, 1024),
                  6.6e-6 + 14 * 0.18 * 3.4e-6 + 1.75 * 1024 / 1.5e11);
@@ -39,16 +37,14 @@ static void small_sums_take_the_quick_protocol(void **state) {
 
 /* Of 4 nodes: 4 hops between nodes and 28 inside, without the least: 4 14 us + 27 3.4 us; the
  * network is the slowest hop. */
-static void a_ring_of_nodes_waits_for_the_network(void **state) {
-    (void)state;
+TEST(a_ring_of_nodes_waits_for_the_network) {
     MtfNetwork four = nodes_of_8(4);
     assert_close(mtf_nccl_seconds(&plain, &four, MTF_ALLGATHER, 0x1p33),
                  8.4e-6 + 4 * 14e-6 + 27 * 3.4e-6 + 31.0 / 32 * 0x1p33 / 2e11);
 }
 
 /* Rings of 128 nodes have 1024 hops, trees 2 (7 + 7): for a megabyte the tree wins. */
-static void sums_over_many_nodes_go_up_a_tree(void **state) {
-    (void)state;
+TEST(sums_over_many_nodes_go_up_a_tree) {
     MtfNetwork many = nodes_of_8(128);
     double gather = mtf_nccl_seconds(&plain, &many, MTF_ALLGATHER, 1 << 20);
     double sum = mtf_nccl_seconds(&plain, &many, MTF_ALLREDUCE, 1 << 20);
@@ -58,8 +54,7 @@ static void sums_over_many_nodes_go_up_a_tree(void **state) {
 
 /* nccl-tests on H200 (stas00/ml-engineering, network/README.md): bus bandwidth of sums of 16 GiB over
  * 8, 365.6 GB/s round the ring and 473 to 480 in the switch. */
-static void sums_in_the_switch_exceed_the_ring(void **state) {
-    (void)state;
+TEST(sums_in_the_switch_exceed_the_ring) {
     g_autoptr(MtfMachine) machine = mtf_machine_load("h100", NULL);
     MtfNetwork node;
     assert_true(mtf_machine_slice(machine, 8, &node, NULL));
@@ -71,15 +66,4 @@ static void sums_in_the_switch_exceed_the_ring(void **state) {
     assert_true(fabs(bus / 476e9 - 1) < 0.03);
     bus = moved / mtf_nccl_seconds(&ring, &node, MTF_ALLREDUCE, bytes);
     assert_true(fabs(bus / 365.6e9 - 1) < 0.03);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(large_sums_in_a_node_go_round_the_ring),
-        cmocka_unit_test(small_sums_take_the_quick_protocol),
-        cmocka_unit_test(a_ring_of_nodes_waits_for_the_network),
-        cmocka_unit_test(sums_over_many_nodes_go_up_a_tree),
-        cmocka_unit_test(sums_in_the_switch_exceed_the_ring),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,8 +17,7 @@ static const MtfNetwork levels = { .switched = true,
 
 /* From (0, 0) to (3, 1) one hop back round the ring, then one along the line, out of place (3, 0), which is
  * rank 6. */
-static void a_torus_is_walked_axis_by_axis_the_shorter_way(void **state) {
-    (void)state;
+TEST(a_torus_is_walked_axis_by_axis_the_shorter_way) {
     MtfRouteLoads loads;
     mtf_route_loads_init(&loads, &torus);
     mtf_route_loads_add(&loads, 0, 7, 40);
@@ -39,8 +38,7 @@ static void a_torus_is_walked_axis_by_axis_the_shorter_way(void **state) {
 
 /* Devices 0 and 1 of node 0 send 50 bytes each to devices 4 and 8: all leave node 0 by its one link, half
  * enters each of the others. Between neighbours only their own links are used. */
-static void nodes_send_by_their_own_link(void **state) {
-    (void)state;
+TEST(nodes_send_by_their_own_link) {
     MtfRouteLoads loads;
     mtf_route_loads_init(&loads, &levels);
     mtf_route_loads_add(&loads, 0, 1, 600);
@@ -59,21 +57,11 @@ static void nodes_send_by_their_own_link(void **state) {
     mtf_route_loads_clear(&loads);
 }
 
-static void nothing_is_busy_where_nothing_is_sent(void **state) {
-    (void)state;
+TEST(nothing_is_busy_where_nothing_is_sent) {
     MtfRouteLoads loads;
     mtf_route_loads_init(&loads, &levels);
     mtf_route_loads_add(&loads, 5, 5, 1000);
     assert_float_equal(mtf_route_loads_busiest(&loads).seconds, 0, 0);
     assert_float_equal(loads.route_seconds, 0, 0);
     mtf_route_loads_clear(&loads);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_torus_is_walked_axis_by_axis_the_shorter_way),
-        cmocka_unit_test(nodes_send_by_their_own_link),
-        cmocka_unit_test(nothing_is_busy_where_nothing_is_sent),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,8 +3,7 @@
 
 #include "cost/machine/curve_name.h"
 
-static void names_read_and_print_the_same(void **state) {
-    (void)state;
+TEST(names_read_and_print_the_same) {
     static const char *const names[] = {
         "allreduce/2",         "reduce_scatter/16",  "allreduce/4/bidirectional-ring",
         "alltoall/2/mpi",      "gelu/f32",           "broadcast/f64",
@@ -20,8 +19,7 @@ static void names_read_and_print_the_same(void **state) {
     }
 }
 
-static void what_is_no_name_is_refused(void **state) {
-    (void)state;
+TEST(what_is_no_name_is_refused) {
     static const char *const names[] = { "",
                                          "gelu",
                                          "gelu/f31",
@@ -48,8 +46,7 @@ static void what_is_no_name_is_refused(void **state) {
             fail_msg("\"%s\" was read", names[i]);
 }
 
-static void a_kernel_and_a_collective_may_share_a_word(void **state) {
-    (void)state;
+TEST(a_kernel_and_a_collective_may_share_a_word) {
     MtfCurveName name;
     assert_true(mtf_curve_name_parse("broadcast/4", &name));
     assert_int_equal(name.kind, MTF_CURVE_COLLECTIVE);
@@ -57,13 +54,4 @@ static void a_kernel_and_a_collective_may_share_a_word(void **state) {
     assert_true(mtf_curve_name_parse("broadcast/f32", &name));
     assert_int_equal(name.kind, MTF_CURVE_OPERATION);
     assert_int_equal(name.operation, MTF_OP_BROADCAST);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_read_and_print_the_same),
-        cmocka_unit_test(what_is_no_name_is_refused),
-        cmocka_unit_test(a_kernel_and_a_collective_may_share_a_word),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

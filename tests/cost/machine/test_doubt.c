@@ -13,8 +13,7 @@ static MtfMachine *machine_of(const char *name, const char *software) {
     return machine;
 }
 
-static void the_nearest_runs_are_those_of_machine_and_software(void **state) {
-    (void)state;
+TEST(the_nearest_runs_are_those_of_machine_and_software) {
     g_autoptr(MtfMachine) machine = machine_of("a100", "megatron-2021");
     MtfDoubt doubt;
     assert_true(mtf_doubt_nearest(machine, MTF_JUDGED_DENSE, &doubt));
@@ -24,8 +23,7 @@ static void the_nearest_runs_are_those_of_machine_and_software(void **state) {
     assert_string_equal(text, "runs of this kind were predicted within 4 % on 22 published runs");
 }
 
-static void models_with_experts_have_runs_of_their_own(void **state) {
-    (void)state;
+TEST(models_with_experts_have_runs_of_their_own) {
     g_autoptr(MtfMachine) machine = machine_of("h100", "megatron-core");
     MtfDoubt dense, routed;
     assert_true(mtf_doubt_nearest(machine, MTF_JUDGED_DENSE, &dense) &&
@@ -48,8 +46,7 @@ static void models_with_experts_have_runs_of_their_own(void **state) {
                         "runs of dense models were predicted within 4 % on 22 published runs");
 }
 
-static void else_those_of_the_machine(void **state) {
-    (void)state;
+TEST(else_those_of_the_machine) {
     g_autoptr(MtfMachine) machine = machine_of("a100", "alpa"); /* nothing of alpa was judged */
     MtfDoubt doubt;
     assert_true(mtf_doubt_nearest(machine, MTF_JUDGED_DENSE, &doubt));
@@ -57,8 +54,7 @@ static void else_those_of_the_machine(void **state) {
     assert_int_equal(doubt.judged.runs, machine->judged.runs);
 }
 
-static void else_those_of_the_software_elsewhere(void **state) {
-    (void)state;
+TEST(else_those_of_the_software_elsewhere) {
     g_autoptr(MtfMachine) machine = machine_of("gb200", "megatron-core");
     machine->judged.runs = 0;
     MtfDoubt doubt;
@@ -69,8 +65,7 @@ static void else_those_of_the_software_elsewhere(void **state) {
 }
 
 /* What training was predicted within says nothing of prompts and tokens. */
-static void inference_has_runs_of_its_own_or_none(void **state) {
-    (void)state;
+TEST(inference_has_runs_of_its_own_or_none) {
     g_autoptr(MtfMachine) machine = machine_of("a100", "meshtf");
     MtfDoubt doubt;
     assert_true(mtf_doubt_nearest(machine, MTF_JUDGED_INFERENCE, &doubt));
@@ -81,8 +76,7 @@ static void inference_has_runs_of_its_own_or_none(void **state) {
     assert_non_null(strstr(text, "no measured run of inference"));
 }
 
-static void a_measured_machine_has_no_doubt_and_an_unjudged_one_says_so(void **state) {
-    (void)state;
+TEST(a_measured_machine_has_no_doubt_and_an_unjudged_one_says_so) {
     g_autoptr(MtfMachine) machine = machine_of("cpu-cluster", "meshtf");
     g_autofree char *text = mtf_doubt_format(machine, MTF_JUDGED_DENSE);
     assert_non_null(strstr(text, "no measured run"));
@@ -91,8 +85,7 @@ static void a_measured_machine_has_no_doubt_and_an_unjudged_one_says_so(void **s
     assert_null(mtf_doubt_to_json(machine, MTF_JUDGED_DENSE));
 }
 
-static void assumptions_are_those_that_the_files_call_so(void **state) {
-    (void)state;
+TEST(assumptions_are_those_that_the_files_call_so) {
     g_autoptr(MtfMachine) machine = machine_of("a100", "megatron-core");
     g_autoptr(GPtrArray) assumed = mtf_doubt_assumptions(machine);
     int of_machine = 0, of_software = 0;
@@ -102,17 +95,4 @@ static void assumptions_are_those_that_the_files_call_so(void **state) {
     }
     assert_true(of_machine >= 5 && of_software >= 3);
     assert_int_equal(of_machine + of_software, (int)assumed->len);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_nearest_runs_are_those_of_machine_and_software),
-        cmocka_unit_test(models_with_experts_have_runs_of_their_own),
-        cmocka_unit_test(else_those_of_the_machine),
-        cmocka_unit_test(else_those_of_the_software_elsewhere),
-        cmocka_unit_test(inference_has_runs_of_its_own_or_none),
-        cmocka_unit_test(a_measured_machine_has_no_doubt_and_an_unjudged_one_says_so),
-        cmocka_unit_test(assumptions_are_those_that_the_files_call_so),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

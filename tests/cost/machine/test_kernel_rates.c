@@ -33,8 +33,7 @@ static void assert_close(double value, double expected) {
 }
 
 /* 4 tiles of 128 x 128 are one wave: 2 128 128 1024 flops at 0.8 1e12 / 4. */
-static void a_full_wave_runs_at_the_share_of_the_peak(void **state) {
-    (void)state;
+TEST(a_full_wave_runs_at_the_share_of_the_peak) {
     MtfKernelRates rates = small_device();
     MtfProductShape shape = { 1, 256, 256, 1024, 2, 0 };
     assert_close(mtf_product_seconds(&rates, &peaks, &shape), 2.0 * 128 * 128 * 1024 * 4 / 0.8e12);
@@ -42,8 +41,7 @@ static void a_full_wave_runs_at_the_share_of_the_peak(void **state) {
 
 /* 128 x 128 is one large tile (three units idle) or four small ones at half the rate: one wave of
  * 2 64 64 k flops at 0.4 1e12 / 4, half of the large tile's time. */
-static void a_small_product_takes_small_tiles(void **state) {
-    (void)state;
+TEST(a_small_product_takes_small_tiles) {
     MtfKernelRates rates = small_device();
     rates.launch_seconds = 1; /* no second kernel to add parts */
     MtfProductShape shape = { 1, 128, 128, 1024, 2, 0 };
@@ -51,8 +49,7 @@ static void a_small_product_takes_small_tiles(void **state) {
 }
 
 /* One tile and four units: each sums a quarter of k, and a second kernel writes and reads four results. */
-static void few_tiles_are_cut_along_what_is_summed(void **state) {
-    (void)state;
+TEST(few_tiles_are_cut_along_what_is_summed) {
     MtfKernelRates rates = small_device();
     rates.tiles = 1;
     rates.launch_seconds = 1e-6;
@@ -66,8 +63,7 @@ static void few_tiles_are_cut_along_what_is_summed(void **state) {
 
 /* Mean of |ln (predicted / measured)| of products whose sums are long beside their results, as those of
  * weights' gradients. */
-static void deep_products_take_what_was_measured(void **state) {
-    (void)state;
+TEST(deep_products_take_what_was_measured) {
     g_autoptr(MtfMachine) machine = mtf_machine_load("h200", NULL);
     assert_non_null(machine);
     g_autofree char *text = NULL;
@@ -91,8 +87,7 @@ static void deep_products_take_what_was_measured(void **state) {
 }
 
 /* No more flops take no less time, and one more row takes a whole tile more. */
-static void a_ragged_side_is_rounded_up_to_tiles(void **state) {
-    (void)state;
+TEST(a_ragged_side_is_rounded_up_to_tiles) {
     MtfKernelRates rates = small_device();
     rates.tiles = 1;
     MtfProductShape even = { 1, 512, 512, 64, 2, 0 }, ragged = { 1, 513, 512, 64, 2, 0 };
@@ -104,8 +99,7 @@ static void a_ragged_side_is_rounded_up_to_tiles(void **state) {
 }
 
 /* 2 bytes (m k + k n + m n) over half of 1e9 bytes/s. */
-static void a_thin_product_waits_for_memory(void **state) {
-    (void)state;
+TEST(a_thin_product_waits_for_memory) {
     MtfKernelRates rates = small_device();
     MtfPeaks slow = { "bf16", 1e18, 1e9 };
     MtfProductShape shape = { 3, 10, 20, 30, 2, 0 };
@@ -113,8 +107,7 @@ static void a_thin_product_waits_for_memory(void **state) {
 }
 
 /* Heads of 96 features lie halfway: 0.5 forward; 300 keys reach 300 / 400 of it. */
-static void attention_grows_with_features_and_length(void **state) {
-    (void)state;
+TEST(attention_grows_with_features_and_length) {
     MtfKernelRates rates = small_device();
     MtfAttentionShape shape = { .flops = 1e9, .length = 300, .features = 96 };
     assert_close(mtf_attention_seconds(&rates, &peaks, &shape), 1e9 / (0.5 * 0.75 * 1e12));
@@ -123,8 +116,7 @@ static void attention_grows_with_features_and_length(void **state) {
     assert_close(mtf_attention_seconds(&rates, &peaks, &shape), 1e9 / (0.5 * 0.75 * 1e12));
 }
 
-static void what_is_written_reads_back_the_same(void **state) {
-    (void)state;
+TEST(what_is_written_reads_back_the_same) {
     MtfKernelRates rates = small_device(), again = { 0 };
     rates.portable = (MtfHeadTable){ 1, { { 64, 0.2, 0.1 } } };
     cJSON *root = cJSON_CreateObject();
@@ -140,8 +132,7 @@ static void what_is_written_reads_back_the_same(void **state) {
     cJSON_Delete(root);
 }
 
-static void a_tile_without_columns_is_refused_by_place(void **state) {
-    (void)state;
+TEST(a_tile_without_columns_is_refused_by_place) {
     static const char text[] = "{\"kernels\":{\"launch\":0,\"units\":1,\"products\":{\"bf16\":1},"
                                "\"tiles\":[[8,0,1,0]]}}";
     MtfKernelRates rates = { 0 };
@@ -155,8 +146,7 @@ static void a_tile_without_columns_is_refused_by_place(void **state) {
 }
 
 /* Rows of 50257 halves begin at odd places: 100514 bytes are no multiple of 16. */
-static void unaligned_rows_go_at_their_own_share(void **state) {
-    (void)state;
+TEST(unaligned_rows_go_at_their_own_share) {
     MtfKernelRates rates = small_device();
     MtfProductShape shape = { 1, 256, 256, 1024, 2, MTF_PRODUCT_UNALIGNED };
     double usual = mtf_product_seconds(&rates, &peaks, &shape);
@@ -173,8 +163,7 @@ static void unaligned_rows_go_at_their_own_share(void **state) {
 
 /* 2 products of about 64 rows by tiles of 128: one tile each by rows, two by columns, and half a tile more
  * of each: 2 (0.5 + 0.5) 2 = 4 tiles of the first shape, one wave. */
-static void drawn_groups_leave_half_a_tile_empty(void **state) {
-    (void)state;
+TEST(drawn_groups_leave_half_a_tile_empty) {
     MtfKernelRates rates = small_device();
     MtfProductShape shape = { 2, 64, 256, 1024, 2, MTF_PRODUCT_GROUPED };
     assert_close(mtf_product_seconds(&rates, &peaks, &shape), 2.0 * 128 * 128 * 1024 * 4 / 0.8e12);
@@ -203,8 +192,7 @@ static double error_of_groups(const MtfMachine *machine, unsigned traits) {
     return sum / count;
 }
 
-static void drawn_groups_take_what_was_measured(void **state) {
-    (void)state;
+TEST(drawn_groups_take_what_was_measured) {
     g_autoptr(MtfMachine) machine = mtf_machine_load("h200", NULL);
     assert_non_null(machine);
     double grouped = error_of_groups(machine, MTF_PRODUCT_GROUPED),
@@ -212,22 +200,4 @@ static void drawn_groups_take_what_was_measured(void **state) {
     print_message("grouped %.3f, one by one %.3f\n", grouped, apart);
     assert_true(grouped < 0.13);
     assert_true(apart > 1.5 * grouped);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_full_wave_runs_at_the_share_of_the_peak),
-        cmocka_unit_test(a_small_product_takes_small_tiles),
-        cmocka_unit_test(few_tiles_are_cut_along_what_is_summed),
-        cmocka_unit_test(deep_products_take_what_was_measured),
-        cmocka_unit_test(a_ragged_side_is_rounded_up_to_tiles),
-        cmocka_unit_test(a_thin_product_waits_for_memory),
-        cmocka_unit_test(attention_grows_with_features_and_length),
-        cmocka_unit_test(what_is_written_reads_back_the_same),
-        cmocka_unit_test(a_tile_without_columns_is_refused_by_place),
-        cmocka_unit_test(unaligned_rows_go_at_their_own_share),
-        cmocka_unit_test(drawn_groups_leave_half_a_tile_empty),
-        cmocka_unit_test(drawn_groups_take_what_was_measured),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,8 +26,7 @@ static char *print(const MtfMachine *machine) {
     return text;
 }
 
-static void every_library_machine_loads_and_writes_back_the_same(void **state) {
-    (void)state;
+TEST(every_library_machine_loads_and_writes_back_the_same) {
     g_auto(GStrv) names = mtf_library_list("machines", NULL);
     assert_non_null(names);
     assert_true(g_strv_length(names) >= 12);
@@ -57,8 +56,7 @@ static void check_slice(const char *name, int64_t devices, const char *expected)
     g_string_free(shape, TRUE);
 }
 
-static void slices_are_the_most_compact_boxes(void **state) {
-    (void)state;
+TEST(slices_are_the_most_compact_boxes) {
     check_slice("tpu-v2", 512, "16wx16wx2");
     check_slice("tpu-v2", 32, "4x4x2");
     check_slice("tpu-v2", 2, "1x1x2");
@@ -73,13 +71,11 @@ static void slices_are_the_most_compact_boxes(void **state) {
     check_slice("cpu-cluster", 24, "2x12");
 }
 
-static void a_number_that_is_no_box_is_a_snaked_line(void **state) {
-    (void)state;
+TEST(a_number_that_is_no_box_is_a_snaked_line) {
     check_slice("tests/support/machines/torus.json", 17, "17");
 }
 
-static void too_many_devices_are_refused(void **state) {
-    (void)state;
+TEST(too_many_devices_are_refused) {
     g_autoptr(MtfMachine) machine = mtf_machine_load("tpu-v2", NULL);
     g_autoptr(GError) error = NULL;
     MtfNetwork slice;
@@ -88,8 +84,7 @@ static void too_many_devices_are_refused(void **state) {
     assert_non_null(strstr(error->message, "512"));
 }
 
-static void slices_that_do_not_exist_are_refused(void **state) {
-    (void)state;
+TEST(slices_that_do_not_exist_are_refused) {
     static const struct {
         const char *machine;
         int64_t devices;
@@ -119,8 +114,7 @@ static void slices_that_do_not_exist_are_refused(void **state) {
 
 /* docs.cloud.google.com: v5p 8x8x16 wraps, 2x4x4 does not; v6e wraps on axes of 16 alone; 192 chips of
  * v5p are cubes, 4x4x12, and not 4x6x8. Several whole slices get an axis in front. */
-static void legal_slices_wrap_as_they_are_wired(void **state) {
-    (void)state;
+TEST(legal_slices_wrap_as_they_are_wired) {
     check_slice("tpu-v5p", 1024, "8wx8wx16w");
     check_slice("tpu-v5p", 32, "2x4x4");
     check_slice("tpu-v5p", 192, "4wx4wx12w");
@@ -140,8 +134,7 @@ static double bisection(const char *name, double link) {
 
 /* Google's pages: v5e 1.6 TB/s at 50 GB/s a link, v6e 3.2 at 100, v4 24 at 46.9; all links of a pod,
  * "all-reduce bandwidth": v5e 51.2 TB/s, v4 1.1 PB/s. */
-static void bisections_are_those_of_the_pods(void **state) {
-    (void)state;
+TEST(bisections_are_those_of_the_pods) {
     assert_true(fabs(bisection("tpu-v5e", 50e9) - 1.6e12) < 1e9);
     assert_true(fabs(bisection("tpu-v6e", 100e9) - 3.2e12) < 1e9);
     assert_true(fabs(bisection("tpu-v4", 46.9e9) - 24e12) < 0.05e12);
@@ -152,8 +145,7 @@ static void bisections_are_those_of_the_pods(void **state) {
 }
 
 /* Two MI300X have one link between them, eight have seven each. */
-static void a_full_mesh_gives_pairs_one_link(void **state) {
-    (void)state;
+TEST(a_full_mesh_gives_pairs_one_link) {
     g_autoptr(MtfMachine) machine = mtf_machine_load("mi300x", NULL);
     MtfNetwork slice;
     for (int64_t devices = 2; devices <= 8; devices *= 2) {
@@ -164,8 +156,7 @@ static void a_full_mesh_gives_pairs_one_link(void **state) {
 
 /* DGX-1: a GPU has one link to its neighbour, four inside its half, six in all. Groups of four over
  * both halves have two links a half. */
-static void groups_in_a_hybrid_cube_mesh_have_the_links_between_them(void **state) {
-    (void)state;
+TEST(groups_in_a_hybrid_cube_mesh_have_the_links_between_them) {
     g_autoptr(MtfMachine) machine = mtf_machine_load("p3.16xlarge", NULL);
     static const int64_t sizes[] = { 2, 2, 2 };
     MtfMeshMap map;
@@ -185,8 +176,7 @@ static void groups_in_a_hybrid_cube_mesh_have_the_links_between_them(void **stat
     "\"device\":{\"flops\":{\"f32\":1e12},\"memory_bytes\":1000,\"memory_bandwidth\":1e9}"
 #define NAMED "{\"meshtf_machine\":1,\"name\":\"x\","
 
-static void bad_files_get_a_sentence_with_the_place(void **state) {
-    (void)state;
+TEST(bad_files_get_a_sentence_with_the_place) {
     static const char *const cases[][2] = {
         { "{}", "not a meshtf_machine file" },
         { "{\"meshtf_machine\":2}", "version 2" },
@@ -212,16 +202,14 @@ static void bad_files_get_a_sentence_with_the_place(void **state) {
     }
 }
 
-static void an_unknown_name_lists_the_known_ones(void **state) {
-    (void)state;
+TEST(an_unknown_name_lists_the_known_ones) {
     g_autoptr(GError) error = NULL;
     assert_null(mtf_machine_load("tpu-v9", &error));
     assert_int_equal(mtf_error_exit_status(error), 2);
     assert_non_null(strstr(error->message, "tpu-v4"));
 }
 
-static void curves_interpolate_and_extend_their_last_slope(void **state) {
-    (void)state;
+TEST(curves_interpolate_and_extend_their_last_slope) {
     g_autoptr(MtfMachine) machine = parse(NAMED "\"levels\":[{\"bandwidth\":1}]," DEVICE
                                                 ",\"curves\":{\"allreduce/2\":[[10,1],[20,2],"
                                                 "[40,6]]}}",
@@ -235,8 +223,7 @@ static void curves_interpolate_and_extend_their_last_slope(void **state) {
     assert_float_equal(mtf_machine_curve_at(curve, 50), 8, 1e-6);
 }
 
-static void bfloat16_without_a_rate_runs_as_fp16_or_float32(void **state) {
-    (void)state;
+TEST(bfloat16_without_a_rate_runs_as_fp16_or_float32) {
     g_autoptr(MtfMachine) tpu = mtf_machine_load("tpu-v4", NULL);
     assert_true(mtf_machine_peak_flops(tpu, "bf16") == 2.75e14);
     g_autoptr(MtfMachine) gpu = mtf_machine_load("h100", NULL);
@@ -248,23 +235,4 @@ static void bfloat16_without_a_rate_runs_as_fp16_or_float32(void **state) {
     assert_true(mtf_machine_peak_flops(old, "int8") == 7.8e12);
     g_strlcpy(old->rate[0].dtype, "other", sizeof old->rate[0].dtype); /* of fp16 */
     assert_true(mtf_machine_peak_flops(old, "bf16") == 1.57e13);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_library_machine_loads_and_writes_back_the_same),
-        cmocka_unit_test(slices_are_the_most_compact_boxes),
-        cmocka_unit_test(a_number_that_is_no_box_is_a_snaked_line),
-        cmocka_unit_test(too_many_devices_are_refused),
-        cmocka_unit_test(slices_that_do_not_exist_are_refused),
-        cmocka_unit_test(legal_slices_wrap_as_they_are_wired),
-        cmocka_unit_test(bisections_are_those_of_the_pods),
-        cmocka_unit_test(a_full_mesh_gives_pairs_one_link),
-        cmocka_unit_test(groups_in_a_hybrid_cube_mesh_have_the_links_between_them),
-        cmocka_unit_test(bad_files_get_a_sentence_with_the_place),
-        cmocka_unit_test(an_unknown_name_lists_the_known_ones),
-        cmocka_unit_test(curves_interpolate_and_extend_their_last_slope),
-        cmocka_unit_test(bfloat16_without_a_rate_runs_as_fp16_or_float32),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,8 +21,7 @@ static void assert_says(GError *error, const char *sentence) {
     g_error_free(error);
 }
 
-static void a_figure_out_of_bounds_is_told_and_changes_nothing(void **state) {
-    (void)state;
+TEST(a_figure_out_of_bounds_is_told_and_changes_nothing) {
     MtfJson root = file_of("{\"zero\": 0, \"below\": -1, \"half\": 0.5}");
     GError *zero = NULL, *below = NULL, *large = NULL;
     double value = 7;
@@ -38,8 +37,7 @@ static void a_figure_out_of_bounds_is_told_and_changes_nothing(void **state) {
     assert_true(mtf_figure_between(&root, "missing", 1, 2, &value, NULL) && value == 0.5);
 }
 
-static void a_list_of_another_length_fails_with_what_is_expected(void **state) {
-    (void)state;
+TEST(a_list_of_another_length_fails_with_what_is_expected) {
     MtfJson list = file_of("[1, 2]");
     GError *error = NULL;
     double numbers[3];
@@ -49,8 +47,7 @@ static void a_list_of_another_length_fails_with_what_is_expected(void **state) {
     assert_says(error, "f.json: /: three numbers are expected here");
 }
 
-static void figures_of_dtypes_are_named_few_and_above_zero(void **state) {
-    (void)state;
+TEST(figures_of_dtypes_are_named_few_and_above_zero) {
     MtfDtypeFigure figures[2];
     GError *none = NULL, *many = NULL, *name = NULL, *zero = NULL;
     MtfJson root = file_of(
@@ -71,8 +68,7 @@ static void figures_of_dtypes_are_named_few_and_above_zero(void **state) {
     assert_says(zero, "f.json: /e/f32: 0 is not above 0");
 }
 
-static void sources_are_words(void **state) {
-    (void)state;
+TEST(sources_are_words) {
     GError *error = NULL;
     MtfJson root = file_of("{}");
     assert_true(mtf_figure_sources(&root, NULL));
@@ -84,13 +80,7 @@ static void sources_are_words(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_figure_out_of_bounds_is_told_and_changes_nothing),
-        cmocka_unit_test(a_list_of_another_length_fails_with_what_is_expected),
-        cmocka_unit_test(figures_of_dtypes_are_named_few_and_above_zero),
-        cmocka_unit_test(sources_are_words),
-    };
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = mtf_tests_run(NULL, NULL);
     mtf_json_document_free(document);
     return failed;
 }

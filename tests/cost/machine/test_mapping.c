@@ -3,8 +3,7 @@
 
 #include "cost/machine/mapping.h"
 
-static void lexicographic_order_keeps_every_rank_in_place(void **state) {
-    (void)state;
+TEST(lexicographic_order_keeps_every_rank_in_place) {
     static const int64_t meshes[][3] = {
         { 16, 16, 2 }, { 8, 64, 1 }, { 4, 128, 1 }, { 512, 1, 1 }
     };
@@ -16,8 +15,7 @@ static void lexicographic_order_keeps_every_rank_in_place(void **state) {
     }
 }
 
-static void sizes_that_do_not_divide_are_mapped_one_to_one(void **state) {
-    (void)state;
+TEST(sizes_that_do_not_divide_are_mapped_one_to_one) {
     MtfMapping mapping =
         mtf_mapping_lexicographic(2, (int64_t[]){ 6, 20 }, 2, (int64_t[]){ 8, 15 });
     assert_true(mtf_mapping_is_whole(&mapping));
@@ -30,8 +28,7 @@ static void sizes_that_do_not_divide_are_mapped_one_to_one(void **state) {
     }
 }
 
-static void pieces_that_overlap_are_not_whole(void **state) {
-    (void)state;
+TEST(pieces_that_overlap_are_not_whole) {
     MtfMapping mapping = mtf_mapping_lexicographic(2, (int64_t[]){ 4, 2 }, 1, (int64_t[]){ 8 });
     assert_true(mtf_mapping_is_whole(&mapping));
     mapping.piece[0].stride = 1;
@@ -69,8 +66,7 @@ static void check_snake(const int64_t *sides, int count, bool ring) {
     assert_true(!ring || distance(first, before, count) == 1);
 }
 
-static void a_snake_is_a_ring_of_single_hops_when_a_side_is_even(void **state) {
-    (void)state;
+TEST(a_snake_is_a_ring_of_single_hops_when_a_side_is_even) {
     for (int64_t a = 1; a <= 7; a++)
         for (int64_t b = 1; b <= 7; b++)
             for (int64_t c = 1; c <= 7; c++) {
@@ -79,8 +75,7 @@ static void a_snake_is_a_ring_of_single_hops_when_a_side_is_even(void **state) {
             }
 }
 
-static void a_snaked_mesh_axis_visits_every_place_once(void **state) {
-    (void)state;
+TEST(a_snaked_mesh_axis_visits_every_place_once) {
     MtfMapping mapping =
         mtf_mapping_lexicographic(2, (int64_t[]){ 8, 64 }, 3, (int64_t[]){ 16, 16, 2 });
     mapping.snake = 3;
@@ -91,15 +86,4 @@ static void a_snaked_mesh_axis_visits_every_place_once(void **state) {
         assert_false(taken[place]);
         taken[place] = true;
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lexicographic_order_keeps_every_rank_in_place),
-        cmocka_unit_test(sizes_that_do_not_divide_are_mapped_one_to_one),
-        cmocka_unit_test(pieces_that_overlap_are_not_whole),
-        cmocka_unit_test(a_snake_is_a_ring_of_single_hops_when_a_side_is_even),
-        cmocka_unit_test(a_snaked_mesh_axis_visits_every_place_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,8 +41,7 @@ static void assert_refused(const char *text, const char *message) {
     mtf_machine_free(setup.machine);
 }
 
-static void a_mapping_travels_with_its_snakes(void **state) {
-    (void)state;
+TEST(a_mapping_travels_with_its_snakes) {
     Setup setup;
     setup_init(&setup);
     setup.map.mapping.snake = 2;
@@ -68,8 +67,7 @@ static void a_mapping_travels_with_its_snakes(void **state) {
 }
 
 /* The rows on neighbours of the first ring: place 0 to 7 times 32. */
-static void pieces_say_where_members_are(void **state) {
-    (void)state;
+TEST(pieces_say_where_members_are) {
     Setup setup;
     setup_init(&setup);
     assert_true(lay(&setup,
@@ -83,8 +81,7 @@ static void pieces_say_where_members_are(void **state) {
     mtf_machine_free(setup.machine);
 }
 
-static void no_mapping_is_the_mesh_in_order(void **state) {
-    (void)state;
+TEST(no_mapping_is_the_mesh_in_order) {
     Setup setup;
     setup_init(&setup);
     MtfMapping before = setup.map.mapping;
@@ -93,8 +90,7 @@ static void no_mapping_is_the_mesh_in_order(void **state) {
     mtf_machine_free(setup.machine);
 }
 
-static void what_does_not_lay_the_mesh_is_told(void **state) {
-    (void)state;
+TEST(what_does_not_lay_the_mesh_is_told) {
     assert_refused("{'rows': [{'axis': 0, 'size': 8, 'stride': 1}]}",
                    "p.json: /: key \"cols\" is missing");
     assert_refused("{'rows': [], 'cols': []}",
@@ -107,14 +103,4 @@ static void what_does_not_lay_the_mesh_is_told(void **state) {
     assert_refused("{'rows': [{'axis': 0, 'size': 8, 'stride': 1}], 'cols': [{'axis': 1, 'size': "
                    "64, 'stride': 1}]}",
                    "p.json: /: the pieces do not cover the machine's slice, each place once");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_mapping_travels_with_its_snakes),
-        cmocka_unit_test(pieces_say_where_members_are),
-        cmocka_unit_test(no_mapping_is_the_mesh_in_order),
-        cmocka_unit_test(what_does_not_lay_the_mesh_is_told),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,8 +25,7 @@ static void check_axis(const MtfNetwork *group, int d, int64_t size, bool wrap, 
 
 /* Rank 64 r + c lies at chip x = 2 r + c / 32: r is every second place of the first ring, c two
  * neighbours of it, the whole second ring and the pair. */
-static void mesh_8x64_takes_parts_of_a_ring_of_16(void **state) {
-    (void)state;
+TEST(mesh_8x64_takes_parts_of_a_ring_of_16) {
     g_autoptr(MtfMachine) machine = mtf_machine_load("tpu-v2", NULL);
     MtfMeshMap map = lay(machine, 2, (int64_t[]){ 8, 64 });
     MtfNetwork rows = mtf_mesh_map_group(&map, 1), cols = mtf_mesh_map_group(&map, 2);
@@ -43,8 +42,7 @@ static void mesh_8x64_takes_parts_of_a_ring_of_16(void **state) {
 
 /* Two nodes of 8: mesh 8x2 puts the pairs inside a node and the 8 across: four members in each
  * node, which share the node's uplink with the other group. */
-static void groups_share_the_uplink_of_a_node(void **state) {
-    (void)state;
+TEST(groups_share_the_uplink_of_a_node) {
     g_autoptr(MtfMachine) machine = mtf_machine_load("a100", NULL);
     MtfMeshMap map = lay(machine, 2, (int64_t[]){ 8, 2 });
     MtfNetwork rows = mtf_mesh_map_group(&map, 1), cols = mtf_mesh_map_group(&map, 2);
@@ -57,8 +55,7 @@ static void groups_share_the_uplink_of_a_node(void **state) {
     assert_true(near(rows.axis[1].bandwidth, 3e11 * 0.78));
 }
 
-static void one_rank_costs_nothing(void **state) {
-    (void)state;
+TEST(one_rank_costs_nothing) {
     g_autoptr(MtfMachine) machine = mtf_machine_load("tpu-v2", NULL);
     MtfMeshMap map = lay(machine, 2, (int64_t[]){ 1, 32 });
     for (int kind = 0; kind < MTF_COLLECTIVE_KINDS; kind++) {
@@ -67,13 +64,4 @@ static void one_rank_costs_nothing(void **state) {
         assert_true(mtf_collective_seconds(machine, &map, k, 2, 1e6) > 0);
         assert_true(mtf_collective_link_bytes(&map, k, 1, 1e6) == 0);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mesh_8x64_takes_parts_of_a_ring_of_16),
-        cmocka_unit_test(groups_share_the_uplink_of_a_node),
-        cmocka_unit_test(one_rank_costs_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,8 +31,7 @@ static double nearest(const double *y, int n, double *list, int i, int least) {
 
 /* Means of up to three whole numbers are thirds or halves; with lists of three, the best rising
  * list is among the thirds or nearer than all of them. */
-static void rising_values_are_the_nearest_there_are(void **state) {
-    (void)state;
+TEST(rising_values_are_the_nearest_there_are) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(4);
     for (int turn = 0; turn < 300; turn++) {
         double y[3], rising[3], list[3];
@@ -46,8 +45,7 @@ static void rising_values_are_the_nearest_there_are(void **state) {
 }
 
 /* 3 2 2 fall: their mean is 7/3. */
-static void a_table_pools_what_falls(void **state) {
-    (void)state;
+TEST(a_table_pools_what_falls) {
     double y[] = { 1, 3, 2, 2, 6 };
     mtf_samples_make_rising(y, 5);
     static const double expected[] = { 1, 7.0 / 3, 7.0 / 3, 7.0 / 3, 6 };
@@ -55,8 +53,7 @@ static void a_table_pools_what_falls(void **state) {
         assert_close(y[i], expected[i]);
 }
 
-static void the_first_quarter_of_equal_sizes_counts_and_tables_are_sorted(void **state) {
-    (void)state;
+TEST(the_first_quarter_of_equal_sizes_counts_and_tables_are_sorted) {
     g_autoptr(MtfSamples) samples = mtf_samples_new();
     g_autoptr(MtfMachine) machine = mtf_machine_new();
     mtf_samples_add(samples, "gelu/f32", 20, 5);
@@ -76,8 +73,7 @@ static void the_first_quarter_of_equal_sizes_counts_and_tables_are_sorted(void *
     assert_int_equal(mtf_machine_curve(machine, "relu/f32")->points, 1);
 }
 
-static void new_samples_replace_a_table(void **state) {
-    (void)state;
+TEST(new_samples_replace_a_table) {
     g_autoptr(MtfMachine) machine = mtf_machine_new();
     for (int turn = 1; turn <= 2; turn++) {
         g_autoptr(MtfSamples) samples = mtf_samples_new();
@@ -86,14 +82,4 @@ static void new_samples_replace_a_table(void **state) {
     }
     assert_int_equal(machine->curves->len, 1);
     assert_close(mtf_machine_curve(machine, "gelu/f32")->y[0], 2);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rising_values_are_the_nearest_there_are),
-        cmocka_unit_test(a_table_pools_what_falls),
-        cmocka_unit_test(the_first_quarter_of_equal_sizes_counts_and_tables_are_sorted),
-        cmocka_unit_test(new_samples_replace_a_table),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,8 +42,7 @@ static MtfProgram *small_program(void) {
 }
 
 /* 128 for w; then 64 + 128 at instruction 1 and 192 at instruction 3: 320 in all. */
-static void storages_whose_lives_do_not_meet_share_bytes(void **state) {
-    (void)state;
+TEST(storages_whose_lives_do_not_meet_share_bytes) {
     MtfProgram *program = small_program();
     g_autoptr(MtfArena) arena = mtf_arena_pack(program);
     assert_int_equal(arena->bytes, 320);
@@ -53,16 +52,14 @@ static void storages_whose_lives_do_not_meet_share_bytes(void **state) {
     free_program(program);
 }
 
-static void a_program_fits_what_its_arena_needs_and_no_less(void **state) {
-    (void)state;
+TEST(a_program_fits_what_its_arena_needs_and_no_less) {
     MtfProgram *program = small_program();
     assert_true(mtf_arena_fits(program, 320));
     assert_false(mtf_arena_fits(program, 319));
     free_program(program);
 }
 
-static void the_peak_is_told_by_kind(void **state) {
-    (void)state;
+TEST(the_peak_is_told_by_kind) {
     MtfProgram *program = small_program();
     int64_t bytes[MTF_MEMORY_KINDS];
     mtf_arena_peak(program, bytes);
@@ -72,8 +69,7 @@ static void the_peak_is_told_by_kind(void **state) {
     free_program(program);
 }
 
-static void a_program_without_buffers_needs_nothing(void **state) {
-    (void)state;
+TEST(a_program_without_buffers_needs_nothing) {
     MtfProgram *program = program_of(0, 0, NULL);
     g_autoptr(MtfArena) arena = mtf_arena_pack(program);
     assert_int_equal(arena->bytes, 0);
@@ -91,23 +87,19 @@ static void expect_wrong(int buffer, int64_t offset, const char *word) {
     free_program(program);
 }
 
-static void the_checker_finds_an_overlap(void **state) {
-    (void)state;
+TEST(the_checker_finds_an_overlap) {
     expect_wrong(2, 64, "overlap");
 }
 
-static void the_checker_finds_a_buffer_outside(void **state) {
-    (void)state;
+TEST(the_checker_finds_a_buffer_outside) {
     expect_wrong(3, 192, "outside");
 }
 
-static void the_checker_finds_an_odd_offset(void **state) {
-    (void)state;
+TEST(the_checker_finds_an_odd_offset) {
     expect_wrong(2, 200, "multiple");
 }
 
-static void the_checker_finds_a_buffer_away_from_its_storage(void **state) {
-    (void)state;
+TEST(the_checker_finds_a_buffer_away_from_its_storage) {
     expect_wrong(4, 192, "storage");
 }
 
@@ -123,8 +115,7 @@ static MtfProgram *random_program(GRand *random, int length, int n) {
 }
 
 /* Greedy packing of random intervals stays within a quarter of the live bytes here. */
-static void random_programs_are_packed_legally_and_tightly(void **state) {
-    (void)state;
+TEST(random_programs_are_packed_legally_and_tightly) {
     GRand *random = g_rand_new_with_seed(7);
     for (int round = 0; round < 400; round++) {
         MtfProgram *program = random_program(random, g_rand_int_range(random, 1, 40),
@@ -140,8 +131,7 @@ static void random_programs_are_packed_legally_and_tightly(void **state) {
 }
 
 /* Long programs, in which most storages live a short while and are compared with few others. */
-static void long_programs_are_packed_legally(void **state) {
-    (void)state;
+TEST(long_programs_are_packed_legally) {
     enum { LENGTH = 3000, STORAGES = 1500 };
     GRand *random = g_rand_new_with_seed(11);
     g_autofree MtfBuffer *buffers = g_new0(MtfBuffer, STORAGES);
@@ -161,8 +151,7 @@ static void long_programs_are_packed_legally(void **state) {
 
 /* A deep net: activation i lives from its forward step to its backward step, like nested brackets;
  * packing loses nothing. */
-static void nested_lives_are_packed_without_loss(void **state) {
-    (void)state;
+TEST(nested_lives_are_packed_without_loss) {
     enum { DEPTH = 300 };
     MtfBuffer buffers[2 * DEPTH];
     for (int i = 0; i < DEPTH; i++) {
@@ -174,21 +163,4 @@ static void nested_lives_are_packed_without_loss(void **state) {
     assert_true(mtf_arena_check(program, arena, NULL));
     assert_int_equal(arena->bytes, mtf_arena_lower_bound(program));
     free_program(program);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(storages_whose_lives_do_not_meet_share_bytes),
-        cmocka_unit_test(a_program_fits_what_its_arena_needs_and_no_less),
-        cmocka_unit_test(the_peak_is_told_by_kind),
-        cmocka_unit_test(a_program_without_buffers_needs_nothing),
-        cmocka_unit_test(the_checker_finds_an_overlap),
-        cmocka_unit_test(the_checker_finds_a_buffer_outside),
-        cmocka_unit_test(the_checker_finds_an_odd_offset),
-        cmocka_unit_test(the_checker_finds_a_buffer_away_from_its_storage),
-        cmocka_unit_test(random_programs_are_packed_legally_and_tightly),
-        cmocka_unit_test(long_programs_are_packed_legally),
-        cmocka_unit_test(nested_lives_are_packed_without_loss),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

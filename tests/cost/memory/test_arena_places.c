@@ -55,8 +55,7 @@ static void fill_and_compare(GRand *rand, int last, int n) {
 }
 
 /* Fewer instructions than stretches, and many times as many. */
-static void the_tightest_gap_is_the_one_that_a_look_at_all_storages_finds(void **state) {
-    (void)state;
+TEST(the_tightest_gap_is_the_one_that_a_look_at_all_storages_finds) {
     static const int lasts[] = { 0, 1, 30, 255, 256, 1000, 40000 };
     g_autoptr(GRand) rand = g_rand_new_with_seed(7);
     for (int round = 0; round < 20; round++)
@@ -65,8 +64,7 @@ static void the_tightest_gap_is_the_one_that_a_look_at_all_storages_finds(void *
 }
 
 /* 0..9 and 20..29 are taken at instruction 5; 30..39 later. */
-static void what_is_taken_at_another_time_is_free(void **state) {
-    (void)state;
+TEST(what_is_taken_at_another_time_is_free) {
     g_autoptr(MtfArenaPlaces) places = mtf_arena_places_new(9, 3);
     mtf_arena_places_add(places, (MtfLife){ 0, 9 }, 0, 10);
     mtf_arena_places_add(places, (MtfLife){ 5, 5 }, 20, 10);
@@ -75,12 +73,4 @@ static void what_is_taken_at_another_time_is_free(void **state) {
     assert_int_equal(mtf_arena_places_find(places, (MtfLife){ 5, 5 }, 11, 0), 30);
     assert_int_equal(mtf_arena_places_find(places, (MtfLife){ 5, 6 }, 11, 0), 40);
     assert_int_equal(mtf_arena_places_find(places, (MtfLife){ 4, 4 }, 11, 0), 10);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_tightest_gap_is_the_one_that_a_look_at_all_storages_finds),
-        cmocka_unit_test(what_is_taken_at_another_time_is_free),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -54,8 +54,7 @@ static const MtfStageTimes unit = { 1, 1, 1, 0, 0 };
 /* The closed forms of the schedules' papers at F = B = W = 1 and no transfers: 1F1B and GPipe take
  * 3(m + p - 1); interleaved 3(vm + p - 1) in times of a chunk; ZB-H1 3m + p - 1; ZB-H2 has no bubble
  * in its span and ends p - 1 later. */
-static void unit_times_give_the_closed_forms(void **state) {
-    (void)state;
+TEST(unit_times_give_the_closed_forms) {
     const int sizes[][2] = { { 2, 2 },  { 4, 4 },  { 4, 8 }, { 4, 12 },
                              { 8, 16 }, { 8, 24 }, { 8, 32 } };
     for (gsize i = 0; i < G_N_ELEMENTS(sizes); i++) {
@@ -88,8 +87,7 @@ static void assert_in_flight(const char *name, int p, int m, int chunks, const i
 }
 
 /* min(m, p - s); 2(p - s) - 1; 2(p - s - 1) + (v - 1) p + 1; p; 2p - 1. */
-static void in_flight_is_that_of_the_papers(void **state) {
-    (void)state;
+TEST(in_flight_is_that_of_the_papers) {
     assert_in_flight("1f1b", 4, 8, 1, (int[]){ 4, 3, 2, 1 });
     assert_in_flight("1f1b", 4, 3, 1, (int[]){ 3, 3, 2, 1 });
     assert_in_flight("gpipe", 4, 8, 1, (int[]){ 8, 8, 8, 8 });
@@ -105,8 +103,7 @@ static void in_flight_is_that_of_the_papers(void **state) {
 
 /* Table 9 of arXiv 2401.10241 (profiled times in microseconds) and its bubble rates to 4 decimals;
  * the spans of the first row were recomputed from its times. */
-static void bubbles_are_those_of_the_zero_bubble_paper(void **state) {
-    (void)state;
+TEST(bubbles_are_those_of_the_zero_bubble_paper) {
     static const struct {
         int p, m;
         MtfStageTimes t;
@@ -139,8 +136,7 @@ static void bubbles_are_those_of_the_zero_bubble_paper(void **state) {
 
 /* The same table's last columns: the authors' heuristic within the memory of p and of 2p micro-batches.
  * And the cases of their auto_schedule.py, with limits in halves of a micro-batch. */
-static void the_heuristic_within_memory_gives_the_papers_bubbles(void **state) {
-    (void)state;
+TEST(the_heuristic_within_memory_gives_the_papers_bubbles) {
     static const struct {
         int p, m;
         MtfStageTimes t;
@@ -176,8 +172,7 @@ static void the_heuristic_within_memory_gives_the_papers_bubbles(void **state) {
 
 /* Table 8, times of a chunk; makespans and spans of unit times from the authors' generators: a V has
  * no bubble from 2p - 1 micro-batches on, and V-Half and V-Min these. */
-static void there_and_back_gives_the_papers_bubbles(void **state) {
-    (void)state;
+TEST(there_and_back_gives_the_papers_bubbles) {
     g_autoptr(MtfPipelineRun) a =
         run("zb-v", 24, 72, 2, (MtfStageTimes){ 6763, 6969, 5251, 755, 755 });
     g_autoptr(MtfPipelineRun) b =
@@ -206,8 +201,7 @@ static void there_and_back_gives_the_papers_bubbles(void **state) {
 }
 
 /* The paper's interleaved rows are of models of three layers a device, so of three chunks. */
-static void interleaved_bubbles_are_near_those_of_the_paper(void **state) {
-    (void)state;
+TEST(interleaved_bubbles_are_near_those_of_the_paper) {
     static const struct {
         int p, m;
         double f, b, w, c, bubble;
@@ -225,8 +219,7 @@ static void interleaved_bubbles_are_near_those_of_the_paper(void **state) {
 
 /* PyTorch's grid (local stages, micro-batches, ranks) of test_schedule.py: made, checked, and lowered
  * to sends and receives that cannot deadlock. */
-static void pytorchs_grid_is_free_of_deadlock(void **state) {
-    (void)state;
+TEST(pytorchs_grid_is_free_of_deadlock) {
     static const int grid[][3] = {
         { 2, 2, 2 },   { 2, 4, 4 },    { 2, 8, 2 },  { 2, 8, 4 },  { 2, 8, 8 },  { 4, 4, 4 },
         { 4, 8, 4 },   { 4, 8, 8 },    { 4, 16, 4 }, { 4, 32, 4 }, { 4, 64, 4 }, { 4, 16, 16 },
@@ -264,8 +257,7 @@ static void assert_like_the_witness(const MtfPipelineOrder *order, const MtfStag
 }
 
 /* Every row, on random unequal stages. */
-static void an_independent_simulation_agrees(void **state) {
-    (void)state;
+TEST(an_independent_simulation_agrees) {
     uint32_t seed = 7;
     for (const MtfPipelineSchedule *row = mtf_pipeline_schedules(); row->name != NULL; row++)
         for (int p = 1; p <= 4; p++) {
@@ -279,8 +271,7 @@ static void an_independent_simulation_agrees(void **state) {
         }
 }
 
-static void messages_in_the_order_take_no_time(void **state) {
-    (void)state;
+TEST(messages_in_the_order_take_no_time) {
     g_autoptr(MtfPipelineOrder) order = make("zb-h1", 4, 8, 1);
     g_autoptr(MtfPipelineOrder) lowered = mtf_pipeline_lower(order);
     const MtfStageTimes times[4] = {
@@ -294,8 +285,7 @@ static void messages_in_the_order_take_no_time(void **state) {
 
 /* Section 2 of the same paper: ZB-H1 holds (p - s) M_B + s M_W, ZB-H2 (2p - 2s - 1) M_B + 2s M_W, where
  * M_B is held from forward to input gradient and M_W from there to the weight gradient. */
-static void bytes_held_are_those_of_the_paper(void **state) {
-    (void)state;
+TEST(bytes_held_are_those_of_the_paper) {
     const double held_b = 10, held_w = 3;
     const MtfStageMemory memory[4] = { { held_b, held_w - held_b, -held_w },
                                        { held_b, held_w - held_b, -held_w },
@@ -309,8 +299,7 @@ static void bytes_held_are_those_of_the_paper(void **state) {
     }
 }
 
-static void impossible_numbers_are_refused(void **state) {
-    (void)state;
+TEST(impossible_numbers_are_refused) {
     g_autoptr(GError) error = NULL;
     assert_null(mtf_pipeline_schedule_order("interleaved", 4, 9, 2, &error));
     assert_int_equal(mtf_error_exit_status(error), 2);
@@ -322,8 +311,7 @@ static void impossible_numbers_are_refused(void **state) {
     assert_int_equal(mtf_error_exit_status(error), 2);
 }
 
-static void a_cap_that_is_exceeded_does_not_fit(void **state) {
-    (void)state;
+TEST(a_cap_that_is_exceeded_does_not_fit) {
     const MtfStageTimes times[2] = { { 1, 1, 1, 0, 0 }, { 1, 1, 1, 0, 0 } };
     const MtfStageMemory memory[2] = { { 1, 0, -1 }, { 1, 0, -1 } };
     const MtfPipelineCase the_case = { 2, 4, 1, times, memory, 1.5 };
@@ -336,8 +324,7 @@ static void a_cap_that_is_exceeded_does_not_fit(void **state) {
  * and the first one's last backward comes 2 later: 4 x 3 + 2, of which 2 is bubble; with 1F1B, which waits for
  * the second's first backward, too, 15. Where a rank may be a step ahead nobody waits: 12, and what comes once a
  * step lengthens the step by itself alone. */
-static void a_steady_step_has_no_warm_up(void **state) {
-    (void)state;
+TEST(a_steady_step_has_no_warm_up) {
     const MtfStageTimes times[] = { { 1, 1, 1, 0, 0 }, { 1, 1, 1, 0, 0 } };
     const double none[] = { 0, 0 }, some[] = { 0.5, 0.25 };
     g_autoptr(MtfPipelineOrder) order = mtf_pipeline_schedule_order("pipedream", 2, 4, 1, NULL);
@@ -360,8 +347,7 @@ static void a_steady_step_has_no_warm_up(void **state) {
 /* Three equal stages, each minibatch a step, F 1 and B 2: where all wait for all a step is a forward pass and three
  * backward ones, 7; two steps ahead, as many as the first stage's weights lag, it is a stage's own work. A slower
  * stage is the only one that counts. */
-static void each_minibatch_a_step_takes_as_long_as_the_slowest_stage(void **state) {
-    (void)state;
+TEST(each_minibatch_a_step_takes_as_long_as_the_slowest_stage) {
     const MtfStageTimes equal[] = { { 1, 1, 1, 0, 0 }, { 1, 1, 1, 0, 0 }, { 1, 1, 1, 0, 0 } };
     const MtfStageTimes slow[] = { { 1, 1, 1, 0, 0 }, { 2, 2, 1, 0, 0 }, { 1, 1, 1, 0, 0 } };
     const double none[] = { 0, 0, 0 };
@@ -375,24 +361,4 @@ static void each_minibatch_a_step_takes_as_long_as_the_slowest_stage(void **stat
     assert_float_equal(goes_on->period, 3, 1e-12);
     assert_float_equal(slowest->period, 5, 1e-12);
     assert_float_equal(slowest->bubble, 0, 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(unit_times_give_the_closed_forms),
-        cmocka_unit_test(in_flight_is_that_of_the_papers),
-        cmocka_unit_test(bubbles_are_those_of_the_zero_bubble_paper),
-        cmocka_unit_test(the_heuristic_within_memory_gives_the_papers_bubbles),
-        cmocka_unit_test(there_and_back_gives_the_papers_bubbles),
-        cmocka_unit_test(interleaved_bubbles_are_near_those_of_the_paper),
-        cmocka_unit_test(pytorchs_grid_is_free_of_deadlock),
-        cmocka_unit_test(an_independent_simulation_agrees),
-        cmocka_unit_test(messages_in_the_order_take_no_time),
-        cmocka_unit_test(bytes_held_are_those_of_the_paper),
-        cmocka_unit_test(impossible_numbers_are_refused),
-        cmocka_unit_test(a_cap_that_is_exceeded_does_not_fit),
-        cmocka_unit_test(a_steady_step_has_no_warm_up),
-        cmocka_unit_test(each_minibatch_a_step_takes_as_long_as_the_slowest_stage),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,8 +29,7 @@ static void add_products(MtfMachine *machine, const double *sides, int count) {
         }
 }
 
-static void products_of_constant_rates_are_met_exactly(void **state) {
-    (void)state;
+TEST(products_of_constant_rates_are_met_exactly) {
     static const double sides[] = { 1, 8, 64 };
     g_autoptr(MtfMachine) machine = mtf_machine_new();
     add_products(machine, sides, 3);
@@ -47,8 +46,7 @@ static void products_of_constant_rates_are_met_exactly(void **state) {
     }
 }
 
-static void a_hole_in_the_grid_is_named(void **state) {
-    (void)state;
+TEST(a_hole_in_the_grid_is_named) {
     static const double x[] = { 1 };
     g_autoptr(MtfMachine) machine = mtf_machine_new();
     machine->name = g_strdup("holey");
@@ -118,8 +116,7 @@ static bool ask(const Case *c, const MtfMachine *machine, int instruction, doubl
 }
 
 /* relu reads and writes 2 * 8 * 4 * 4 = 256 bytes. */
-static void an_operation_goes_by_its_table_then_by_its_class(void **state) {
-    (void)state;
+TEST(an_operation_goes_by_its_table_then_by_its_class) {
     static const double x[] = { 0, 512 }, slow[] = { 0, 512 }, fast[] = { 0, 51.2 };
     Case c = make_case(make_graph());
     g_autoptr(MtfMachine) machine = mtf_machine_new();
@@ -135,8 +132,7 @@ static void an_operation_goes_by_its_table_then_by_its_class(void **state) {
 }
 
 /* z is one product of 8 x 4 by 4 x 2. */
-static void a_sum_of_products_is_a_call_and_its_products(void **state) {
-    (void)state;
+TEST(a_sum_of_products_is_a_call_and_its_products) {
     static const double sides[] = { 1, 8, 64 }, zero[] = { 0, 1 }, call[] = { 3, 3 };
     Case c = make_case(make_graph());
     g_autoptr(MtfMachine) machine = mtf_machine_new();
@@ -151,8 +147,7 @@ static void a_sum_of_products_is_a_call_and_its_products(void **state) {
 }
 
 /* The grids of the forms differ in what a product of 1 x 1 takes; TN has none of its own. */
-static void each_form_of_a_product_goes_by_its_own_grid(void **state) {
-    (void)state;
+TEST(each_form_of_a_product_goes_by_its_own_grid) {
     static const double x[] = { 1 }, nn[] = { 5 }, nt[] = { 7 };
     g_autoptr(MtfMachine) machine = mtf_machine_new();
     mtf_machine_add_curve(machine, "product/f32/1x1", 1, x, nn);
@@ -167,8 +162,7 @@ static void each_form_of_a_product_goes_by_its_own_grid(void **state) {
 
 /* Two heads of 8 queries that look at 4 keys of 2 features, by a grid of one point, 5 s a head at
  * any sides; products have another. */
-static void attention_goes_head_by_head(void **state) {
-    (void)state;
+TEST(attention_goes_head_by_head) {
     static const double x[] = { 1 }, head[] = { 5 }, product[] = { 100 }, call[] = { 3 };
     MtfGraph *graph = mtf_test_graph(
         "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'h': 2, 'l': 8, 't': 4, 'd': 2},"
@@ -191,8 +185,7 @@ static void attention_goes_head_by_head(void **state) {
 /* y[r] = sum of x[r, c] over c, of 8 rows of 64 elements: 8 * 64 * 4 + 8 * 4 = 2080 bytes. Long
  * rows take 1 s a byte and short ones 8 s; 1/64 lies (1/64 - 1/256) / (1/32 - 1/256) = 3/7 of the
  * way. */
-static void short_rows_take_longer(void **state) {
-    (void)state;
+TEST(short_rows_take_longer) {
     static const double x[] = { 0, 1 }, slow[] = { 0, 1 }, slower[] = { 0, 8 };
     Case c = make_case(mtf_test_graph(
         "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'r': 8, 'c': 64},"
@@ -211,8 +204,7 @@ static void short_rows_take_longer(void **state) {
 
 /* y[i, b] of x[r, a] and windows of one of 8 places: 2 * 8 * 16 * 16 = 4096 flop between 16 channels and 16,
  * which are short rows; of 16 groups y[i, a] is 16 products. */
-static void a_convolution_without_groups_goes_by_its_table(void **state) {
-    (void)state;
+TEST(a_convolution_without_groups_goes_by_its_table) {
     static const double x[] = { 0, 1 }, slow[] = { 0, 1 }, slower[] = { 0, 8 }, one[] = { 5, 5 };
     static const char text[] =
         "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'r': 8, 'i': 8, 'k': 1, 'a': 16, 'b': 16},"
@@ -238,18 +230,4 @@ static void a_convolution_without_groups_goes_by_its_table(void **state) {
     assert_true(ask(&c, machine, 1, &seconds));
     assert_close(seconds, 16 * 5);
     clear_case(&c);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_of_constant_rates_are_met_exactly),
-        cmocka_unit_test(a_hole_in_the_grid_is_named),
-        cmocka_unit_test(an_operation_goes_by_its_table_then_by_its_class),
-        cmocka_unit_test(a_sum_of_products_is_a_call_and_its_products),
-        cmocka_unit_test(each_form_of_a_product_goes_by_its_own_grid),
-        cmocka_unit_test(attention_goes_head_by_head),
-        cmocka_unit_test(short_rows_take_longer),
-        cmocka_unit_test(a_convolution_without_groups_goes_by_its_table),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -79,8 +79,7 @@ static void free_case(Case *c) {
  * 4 (2048 + 4096 + 8192) = 57344 bytes; h = 6 * 524288 / 57344 = 54.857, rate = 2.3e13 * 54.857 /
  * 86.857 = 1.45264e13: 36.09 ns; memory 163.84 ns: 1164 ns with the kernel's start. relu: 65536
  * bytes, 187.2 ns: 1187 ns. */
-static void kernels_follow_the_roofline(void **state) {
-    (void)state;
+TEST(kernels_follow_the_roofline) {
     Case c = case_of(small_mlp(), "a:1", "");
     assert_int_equal(mtf_program_length(c.program), 3);
     assert_int_equal(mtf_price_instruction(&c.pricer, c.program, 0), 1164);
@@ -90,8 +89,7 @@ static void kernels_follow_the_roofline(void **state) {
 
 /* A product of 4096 x 4096 x 4096: h = 4096, rate = 2.3e13 * 4096 / 4128 = 2.2822e13;
  * 2 * 4096^3 / that = 6022231 ns, and 1000 to start. */
-static void large_products_run_near_the_peak(void **state) {
-    (void)state;
+TEST(large_products_run_near_the_peak) {
     MtfGraph *graph = small_mlp();
     for (int d = 0; d < 4; d++)
         mtf_graph_dimension(graph, d)->size = 4096;
@@ -103,8 +101,7 @@ static void large_products_run_near_the_peak(void **state) {
 
 /* A product of 4096 x 2048 x 4096 in bfloat16 runs at that type's rate; a sum of 4096 x 4096
  * elements over two ranks carries 2 bytes each. h100: 9.9e14 flop/s. */
-static void bfloat16_has_its_own_rate_and_half_the_bytes(void **state) {
-    (void)state;
+TEST(bfloat16_has_its_own_rate_and_half_the_bytes) {
     MtfGraph *graph = small_mlp();
     for (int d = 0; d < 4; d++)
         mtf_graph_dimension(graph, d)->size = 4096;
@@ -128,8 +125,7 @@ static void bfloat16_has_its_own_rate_and_half_the_bytes(void **state) {
 /* The same product on h100, whose file knows its kernels, of tiles of 256 x 128 at 0.72 of the peak:
  * 16 x 32 tiles on 132 units are 3.879 waves, counted as 3.939, of 2 256 128 (2048 + 118) flops each;
  * launched in 2 us. */
-static void known_kernels_are_priced_by_tiles_and_waves(void **state) {
-    (void)state;
+TEST(known_kernels_are_priced_by_tiles_and_waves) {
     MtfGraph *graph = small_mlp();
     for (int d = 0; d < 4; d++)
         mtf_graph_dimension(graph, d)->size = 4096;
@@ -147,8 +143,7 @@ static void known_kernels_are_priced_by_tiles_and_waves(void **state) {
 }
 
 /* hidden on 4 ranks: y is summed once, 64 * 32 elements. */
-static void one_sum_is_one_row_of_traffic(void **state) {
-    (void)state;
+TEST(one_sum_is_one_row_of_traffic) {
     Case c = case_of(small_mlp(), "a:4", "hidden:a");
     g_autoptr(GArray) rows = mtf_predict_traffic(&c.pricer, c.program, -1);
     assert_int_equal(rows->len, 1);
@@ -167,8 +162,7 @@ static void one_sum_is_one_row_of_traffic(void **state) {
 }
 
 /* 7 rows of batch over 2 ranks: sums of 3 and 4 rows of 32 columns. */
-static void ragged_ranks_pass_different_payloads(void **state) {
-    (void)state;
+TEST(ragged_ranks_pass_different_payloads) {
     MtfGraph *graph = small_mlp();
     mtf_graph_dimension(graph, 0)->size = 7;
     Case c = case_of(graph, "r:2;c:2", "batch:r;hidden:c");
@@ -188,8 +182,7 @@ static double number(const cJSON *object, const char *key) {
 }
 
 /* multiply_adds: 64*32*128 twice, a quarter each; memory kinds add up to the peak. */
-static void the_object_holds_what_it_promises(void **state) {
-    (void)state;
+TEST(the_object_holds_what_it_promises) {
     Case c = case_of(small_mlp(), "a:4", "hidden:a");
     cJSON *predicted = mtf_predict(&c.pricer, c.program);
     g_autoptr(MtfArena) arena = mtf_arena_pack(c.program);
@@ -209,8 +202,7 @@ static void the_object_holds_what_it_promises(void **state) {
 }
 
 /* hidden on 4 ranks: the last product and its sum once a step, what is before it three times. */
-static void micro_batches_repeat_all_but_clipping_and_updates(void **state) {
-    (void)state;
+TEST(micro_batches_repeat_all_but_clipping_and_updates) {
     MtfGraph *graph = small_mlp();
     mtf_graph_dimension(graph, 0)->step_size = 3 * mtf_graph_size(graph, 0);
     Case every = case_of(graph, "a:4", "hidden:a");
@@ -238,8 +230,7 @@ static void micro_batches_repeat_all_but_clipping_and_updates(void **state) {
     free_case(&c);
 }
 
-static void the_table_names_the_collective(void **state) {
-    (void)state;
+TEST(the_table_names_the_collective) {
     Case c = case_of(small_mlp(), "a:4", "hidden:a");
     cJSON *predicted = mtf_predict(&c.pricer, c.program);
     g_autofree char *text = mtf_predicted_format(predicted);
@@ -250,8 +241,7 @@ static void the_table_names_the_collective(void **state) {
 }
 
 /* Without overlap the additive cost is the length of the schedule: 100 random graphs. */
-static void the_price_of_a_program_is_its_step_time(void **state) {
-    (void)state;
+TEST(the_price_of_a_program_is_its_step_time) {
     for (guint32 seed = 0; seed < 100; seed++) {
         MtfRandomGraph options = {
             .seed = seed, .dimensions = 4, .operations = 10, .largest_size = 9, .dtype = MTF_F64
@@ -270,8 +260,7 @@ static void the_price_of_a_program_is_its_step_time(void **state) {
 
 /* Attention of 8 heads of 64 over 2048 places: 4 * 64 * 8 * 2048^2 flop = 8.59e9 in blocks of 64 x
  * 512, h = 90.35, at 90.35 / (90.35 + 32) of the rate, however long the sequence is. */
-static void attention_is_priced_by_its_blocks(void **state) {
-    (void)state;
+TEST(attention_is_priced_by_its_blocks) {
     g_autoptr(MtfGraph) graph = mtf_test_graph(
         "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'h': 8, 'l': 2048, 't': 2048, 'd': 64}, "
         "'inputs': [{'name': 'q', 'dims': ['h', 'l', 'd'], 'feed': 'features'}, {'name': 'k', 'dims': "
@@ -289,21 +278,4 @@ static void attention_is_priced_by_its_blocks(void **state) {
     double seconds = flops / (pricer.rate[MTF_F32] * side / (side + 32)) + 1e-6;
     double priced = (double)mtf_price_instruction(&pricer, program, 0) / 1e9;
     assert_true(fabs(priced / seconds - 1) < 1e-6);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(attention_is_priced_by_its_blocks),
-        cmocka_unit_test(kernels_follow_the_roofline),
-        cmocka_unit_test(large_products_run_near_the_peak),
-        cmocka_unit_test(one_sum_is_one_row_of_traffic),
-        cmocka_unit_test(ragged_ranks_pass_different_payloads),
-        cmocka_unit_test(the_object_holds_what_it_promises),
-        cmocka_unit_test(micro_batches_repeat_all_but_clipping_and_updates),
-        cmocka_unit_test(the_table_names_the_collective),
-        cmocka_unit_test(the_price_of_a_program_is_its_step_time),
-        cmocka_unit_test(known_kernels_are_priced_by_tiles_and_waves),
-        cmocka_unit_test(bfloat16_has_its_own_rate_and_half_the_bytes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

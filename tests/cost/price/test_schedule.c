@@ -63,8 +63,7 @@ static int64_t lower_bound(const Case *c, const MtfSchedule *schedule) {
     return least;
 }
 
-static void schedules_are_legal_and_between_their_bounds(void **state) {
-    (void)state;
+TEST(schedules_are_legal_and_between_their_bounds) {
     int64_t hidden = 0;
     for (guint32 seed = 0; seed < 200; seed++) {
         Case c = random_case(seed, true);
@@ -83,8 +82,7 @@ static void schedules_are_legal_and_between_their_bounds(void **state) {
     assert_true(hidden > 0);
 }
 
-static void without_overlap_the_step_is_the_sum(void **state) {
-    (void)state;
+TEST(without_overlap_the_step_is_the_sum) {
     for (guint32 seed = 0; seed < 50; seed++) {
         Case c = random_case(seed, false);
         g_autoptr(MtfSchedule) schedule = mtf_schedule_new(&c.pricer, c.program);
@@ -96,8 +94,7 @@ static void without_overlap_the_step_is_the_sum(void **state) {
 }
 
 /* Each kind of fault put into a legal schedule. */
-static void the_checker_sees_what_is_wrong(void **state) {
-    (void)state;
+TEST(the_checker_sees_what_is_wrong) {
     for (guint32 seed = 0; seed < 20; seed++) {
         Case c = random_case(seed, true);
         g_autoptr(MtfSchedule) schedule = mtf_schedule_new(&c.pricer, c.program);
@@ -146,8 +143,7 @@ static MtfGraph *two_products(void) {
     return graph;
 }
 
-static void an_allreduce_hides_behind_a_product_that_needs_it_not(void **state) {
-    (void)state;
+TEST(an_allreduce_hides_behind_a_product_that_needs_it_not) {
     Case c = { .graph = two_products() };
     MtfMesh mesh;
     assert_true(mtf_mesh_parse("a:4", 0, &mesh, NULL));
@@ -165,8 +161,7 @@ static void an_allreduce_hides_behind_a_product_that_needs_it_not(void **state) 
 
 /* With messages hidden whole, kernels lose half of the time that gradients travel beside them: the step
  * grows, and never beyond the sum. */
-static void kernels_lose_time_to_messages_beside_them(void **state) {
-    (void)state;
+TEST(kernels_lose_time_to_messages_beside_them) {
     int grew = 0;
     for (guint32 seed = 1; seed <= 50; seed++) {
         Case c = random_case(seed, true);
@@ -190,8 +185,7 @@ static void kernels_lose_time_to_messages_beside_them(void **state) {
 
 /* On a network of long hops sums of activations last longer than all kernels; a profile that hides them whole hides
  * no more than those take. */
-static void no_more_is_hidden_than_kernels_take(void **state) {
-    (void)state;
+TEST(no_more_is_hidden_than_kernels_take) {
     int capped = 0;
     for (guint32 seed = 1; seed <= 50; seed++) {
         Case c = random_case(seed, true);
@@ -210,8 +204,7 @@ static void no_more_is_hidden_than_kernels_take(void **state) {
 }
 
 /* What a profile adds to a step is the host's time, and none of the collectives' beside it. */
-static void what_software_adds_to_a_step_is_no_communication(void **state) {
-    (void)state;
+TEST(what_software_adds_to_a_step_is_no_communication) {
     for (guint32 seed = 1; seed <= 50; seed++) {
         Case c = random_case(seed, true);
         c.machine->software = mtf_software_load("megatron-core", NULL);
@@ -233,8 +226,7 @@ static void what_software_adds_to_a_step_is_no_communication(void **state) {
 /* Three axes (a chip's two cores, 16 x 16 chips): beside the kernels as much again on each. Where a profile hides
  * half of the sums of activations, kernels and twice what is left of sums come to 2 lengths, and as many kernels
  * again hide gradients, and weights: 4 in all. */
-static void no_step_hides_more_of_its_cost_than_is_said(void **state) {
-    (void)state;
+TEST(no_step_hides_more_of_its_cost_than_is_said) {
     for (guint32 seed = 1; seed <= 100; seed++) {
         Case c = random_case(seed, true);
         assert_true(mtf_schedule_most_hidden(c.machine) == 4);
@@ -250,18 +242,4 @@ static void no_step_hides_more_of_its_cost_than_is_said(void **state) {
         assert_true(mtf_price_program(&c.pricer, c.program) <= 2 * alone->nanoseconds);
         clear_case(&c);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(schedules_are_legal_and_between_their_bounds),
-        cmocka_unit_test(without_overlap_the_step_is_the_sum),
-        cmocka_unit_test(the_checker_sees_what_is_wrong),
-        cmocka_unit_test(an_allreduce_hides_behind_a_product_that_needs_it_not),
-        cmocka_unit_test(kernels_lose_time_to_messages_beside_them),
-        cmocka_unit_test(no_more_is_hidden_than_kernels_take),
-        cmocka_unit_test(what_software_adds_to_a_step_is_no_communication),
-        cmocka_unit_test(no_step_hides_more_of_its_cost_than_is_said),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -91,8 +91,7 @@ static double copied_bytes(const Case *c) {
     return bytes;
 }
 
-static void narrow_weights_are_there_where_the_framework_keeps_them(void **state) {
-    (void)state;
+TEST(narrow_weights_are_there_where_the_framework_keeps_them) {
     Case keeps, casts;
     case_init(&keeps, "megatron-core");
     case_init(&casts, "torchtitan");
@@ -115,8 +114,7 @@ static int64_t view_nanoseconds(const Case *c, int64_t *host) {
     return device;
 }
 
-static void frameworks_look_at_elements_under_other_names_without_a_kernel(void **state) {
-    (void)state;
+TEST(frameworks_look_at_elements_under_other_names_without_a_kernel) {
     static const char *const profiles[] = { "megatron-core", "pytorch", "pytorch-eager", "meshtf" };
     for (int i = 0; i < 4; i++) {
         Case c;
@@ -130,8 +128,7 @@ static void frameworks_look_at_elements_under_other_names_without_a_kernel(void 
 }
 
 /* w1 of [64, 256] is split along d_ff, a sum is read and written in 8 bytes. */
-static void gradients_add_up_in_the_bytes_of_the_framework(void **state) {
-    (void)state;
+TEST(gradients_add_up_in_the_bytes_of_the_framework) {
     Case c;
     int found = 0;
     case_init(&c, "megatron-core");
@@ -155,8 +152,7 @@ static double traffic_of(const Case *c, const char *name) {
 /* A device has 1 text of 32 places and 128 words of a micro-batch. Of each logit the profile reads and writes 10
  * numbers of two bytes forward and 5 backward, whatever the program has: those that find the largest, in one kernel
  * with the sum, and those of the gradient. */
-static void a_loss_goes_over_logits_as_often_as_the_framework(void **state) {
-    (void)state;
+TEST(a_loss_goes_over_logits_as_often_as_the_framework) {
     Case c;
     case_init(&c, "megatron-core");
     double largest = traffic_of(&c, "losses/max"), gradient = traffic_of(&c, "grad/logits");
@@ -193,8 +189,7 @@ static int summed_whole(const Case *c) {
 }
 
 /* Here gradients are float32 when they are summed, and new values; megatron-core sums and gathers 2 bytes. */
-static void messages_are_the_frameworks_own_where_that_is_asked_for(void **state) {
-    (void)state;
+TEST(messages_are_the_frameworks_own_where_that_is_asked_for) {
     Case c;
     double sums, gathers;
     case_init(&c, "megatron-core");
@@ -212,8 +207,7 @@ static void messages_are_the_frameworks_own_where_that_is_asked_for(void **state
 }
 
 /* Each kernel and collective waits for the host, which all others run ahead of. */
-static void a_host_that_waits_for_kernels_takes_its_time_beside_theirs(void **state) {
-    (void)state;
+TEST(a_host_that_waits_for_kernels_takes_its_time_beside_theirs) {
     Case c;
     case_init(&c, "megatron-2021");
     g_autofree int64_t *free = g_new(int64_t, mtf_program_length(c.program));
@@ -232,8 +226,7 @@ static void a_host_that_waits_for_kernels_takes_its_time_beside_theirs(void **st
 }
 
 /* The table of collectives and the sum above it tell one time, whatever of it the framework hides in products. */
-static void communication_counts_what_products_hide(void **state) {
-    (void)state;
+TEST(communication_counts_what_products_hide) {
     Case c;
     int64_t alone = 0;
     case_init(&c, "maxtext");
@@ -249,8 +242,7 @@ static void communication_counts_what_products_hide(void **state) {
 
 /* Over `data` gradients are scattered in every micro-batch, in the framework's type, and weights gathered in the
  * products' two bytes, where layers are redone, too. */
-static void weights_in_pieces_are_exchanged_in_every_pass(void **state) {
-    (void)state;
+TEST(weights_in_pieces_are_exchanged_in_every_pass) {
     Case c;
     int scattered = 0, gathered = 0, redone = 0;
     sharded_case_init(&c, "megatron-core", MTF_STANDARD_ZERO_3);
@@ -295,8 +287,7 @@ static int64_t step_of(const Case *c) {
 }
 
 /* Gradients and new weights travel beside the last micro-batch, as far as that has kernels. */
-static void gradients_travel_beside_the_kernels_of_one_micro_batch(void **state) {
-    (void)state;
+TEST(gradients_travel_beside_the_kernels_of_one_micro_batch) {
     Case c;
     int64_t kernels, messages;
     case_init(&c, "megatron-core");
@@ -339,25 +330,8 @@ static int64_t host_under(const char *rules) {
 
 /* Two layers of four experts, for each of which megatron-core's host takes 180 us forward and 220 us back, and 2.2 and
  * 2.8 ms for the way there; on two devices a layer's experts are all on both, or two on each. */
-static void the_host_takes_time_for_the_experts_that_a_device_has(void **state) {
-    (void)state;
+TEST(the_host_takes_time_for_the_experts_that_a_device_has) {
     const int64_t routed = 2 * (2200000 + 2800000), expert = 2 * (180000 + 220000);
     assert_true(llabs(host_under("batch:a") - routed - 4 * expert) < 50); /* rounded a product */
     assert_true(llabs(host_under("experts:a") - routed - 2 * expert) < 50);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(narrow_weights_are_there_where_the_framework_keeps_them),
-        cmocka_unit_test(frameworks_look_at_elements_under_other_names_without_a_kernel),
-        cmocka_unit_test(gradients_add_up_in_the_bytes_of_the_framework),
-        cmocka_unit_test(a_loss_goes_over_logits_as_often_as_the_framework),
-        cmocka_unit_test(messages_are_the_frameworks_own_where_that_is_asked_for),
-        cmocka_unit_test(weights_in_pieces_are_exchanged_in_every_pass),
-        cmocka_unit_test(gradients_travel_beside_the_kernels_of_one_micro_batch),
-        cmocka_unit_test(a_host_that_waits_for_kernels_takes_its_time_beside_theirs),
-        cmocka_unit_test(communication_counts_what_products_hide),
-        cmocka_unit_test(the_host_takes_time_for_the_experts_that_a_device_has),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

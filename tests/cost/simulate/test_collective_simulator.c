@@ -9,8 +9,7 @@
 
 #define TRIALS 300
 
-static void exact_formulas_agree_with_the_simulation(void **state) {
-    (void)state;
+TEST(exact_formulas_agree_with_the_simulation) {
     int judged = 0;
     for (uint64_t i = 0; i < TRIALS; i++) {
         MtfCollectiveTrial trial = mtf_collective_trial(7, i);
@@ -31,8 +30,7 @@ static bool is_rough(const MtfCollectiveTrial *trial) {
            (trial->network.switched || mtf_collective_trial_shares(trial));
 }
 
-static void estimates_stay_within_a_third_of_the_simulation(void **state) {
-    (void)state;
+TEST(estimates_stay_within_a_third_of_the_simulation) {
     for (uint64_t i = 0; i < TRIALS; i++) {
         MtfCollectiveTrial trial = mtf_collective_trial(8, i);
         double ratio = trial.simulated / trial.formula;
@@ -49,8 +47,7 @@ static void estimates_stay_within_a_third_of_the_simulation(void **state) {
  * as if all its links were as slow as those of the shared axis. On switches a ring is priced as if
  * all links were as slow as the slowest, and a pipe as if all its segments kept the busiest links
  * busy. */
-static void rough_estimates_are_too_low_by_half_at_most(void **state) {
-    (void)state;
+TEST(rough_estimates_are_too_low_by_half_at_most) {
     int judged = 0;
     for (uint64_t i = 0; i < 2 * TRIALS; i++) {
         MtfCollectiveTrial trial = mtf_collective_trial(10, i);
@@ -69,8 +66,7 @@ static void rough_estimates_are_too_low_by_half_at_most(void **state) {
 /* 4 of 8 places of a ring, both groups at work, 3 steps each way of half a block: a link carries
  * the parts of 2 groups at each of them. Blocks of 1 MB / 4 / 2 at 1e9 B/s: 3 x 2 x 0.125 ms, and a
  * hop of a member is two of 1 us. */
-static void groups_that_interleave_wait_for_each_other_on_the_links(void **state) {
-    (void)state;
+TEST(groups_that_interleave_wait_for_each_other_on_the_links) {
     MtfNetwork network = { .axes = 1 };
     network.axis[0] =
         (MtfNetworkAxis){ .size = 8, .wrap = true, .bandwidth = 1e9, .latency = 1e-6 };
@@ -81,8 +77,7 @@ static void groups_that_interleave_wait_for_each_other_on_the_links(void **state
 }
 
 /* No algorithm that can be simulated beats the bound; recursive doubling and permutes included. */
-static void no_simulation_beats_the_bound(void **state) {
-    (void)state;
+TEST(no_simulation_beats_the_bound) {
     for (uint64_t i = 0; i < TRIALS; i++) {
         MtfCollectiveTrial trial = mtf_collective_trial(9, i);
         double bound = mtf_collective_bound(&trial.network, &trial.collective);
@@ -101,8 +96,7 @@ static MtfNetwork rings(int axes, const int64_t *sizes) {
 
 /* Rows that an independent simulator (ASTRA-sim, congestion-aware) gave, among the golden rows:
  * multiring_bucket_nminus1 and bucket_a2a of 1 MiB on 8, 4x4 and 4x4x4. */
-static void simulations_agree_with_astra_sim(void **state) {
-    (void)state;
+TEST(simulations_agree_with_astra_sim) {
     static const struct {
         MtfCollectiveKind kind;
         const char *algorithm;
@@ -129,8 +123,7 @@ static void simulations_agree_with_astra_sim(void **state) {
 
 /* Without barriers the parts of a bucket algorithm collide on unequal axes, not on equal ones. A
  * comparison that could not tell the two apart would be worth nothing. */
-static void a_missing_barrier_shows(void **state) {
-    (void)state;
+TEST(a_missing_barrier_shows) {
     MtfCollective collective = { .kind = MTF_ALLREDUCE, .bytes = 0x1p30 };
     static const int64_t sizes[][3] = { { 4, 4 }, { 8, 4 }, { 16, 4 } };
     double ratio[3];
@@ -148,8 +141,7 @@ static void a_missing_barrier_shows(void **state) {
 /* What the ASTRA-sim runs of ../shared/torus.md found, over the bandwidth bound: an allreduce of 1
  * GiB in equal parts, without a barrier anywhere, not even between its two halves. With a barrier
  * between them it is another algorithm, and other figures. */
-static void collisions_are_those_of_astra_sim(void **state) {
-    (void)state;
+TEST(collisions_are_those_of_astra_sim) {
     static const struct {
         int axes;
         int64_t sizes[3];
@@ -257,8 +249,7 @@ static void send_round(MtfLinkSimulator *simulator, const MtfNetwork *network, c
     }
 }
 
-static void hamiltonian_rings_exist_and_take_what_the_formula_says(void **state) {
-    (void)state;
+TEST(hamiltonian_rings_exist_and_take_what_the_formula_says) {
     for (int64_t m = 3; m <= 8; m++)
         for (int64_t n = m; n <= 8; n++) {
             TwoRings r = { .m = m, .n = n };
@@ -301,8 +292,7 @@ static double simulate_all_groups(const MtfNetwork *axis, int64_t stride, double
     return mtf_link_simulator_run(simulator);
 }
 
-static void interleaved_groups_take_what_their_share_of_the_links_says(void **state) {
-    (void)state;
+TEST(interleaved_groups_take_what_their_share_of_the_links_says) {
     static const int64_t sizes[][2] = { { 16, 2 }, { 16, 4 }, { 16, 8 }, { 12, 4 }, { 9, 3 } };
     for (gsize i = 0; i < 2 * G_N_ELEMENTS(sizes); i++) {
         int64_t n = sizes[i / 2][0], stride = sizes[i / 2][1];
@@ -317,20 +307,4 @@ static void interleaved_groups_take_what_their_share_of_the_links_says(void **st
             fail_msg("%d places by %d: %g s simulated, %g s by formula", (int)n, (int)stride,
                      simulated, price.seconds);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exact_formulas_agree_with_the_simulation),
-        cmocka_unit_test(estimates_stay_within_a_third_of_the_simulation),
-        cmocka_unit_test(rough_estimates_are_too_low_by_half_at_most),
-        cmocka_unit_test(groups_that_interleave_wait_for_each_other_on_the_links),
-        cmocka_unit_test(no_simulation_beats_the_bound),
-        cmocka_unit_test(simulations_agree_with_astra_sim),
-        cmocka_unit_test(a_missing_barrier_shows),
-        cmocka_unit_test(collisions_are_those_of_astra_sim),
-        cmocka_unit_test(interleaved_groups_take_what_their_share_of_the_links_says),
-        cmocka_unit_test(hamiltonian_rings_exist_and_take_what_the_formula_says),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

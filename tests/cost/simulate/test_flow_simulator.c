@@ -12,8 +12,7 @@ static void expect(double seconds, double expected) {
 }
 
 /* 1 MB at 1e9 B/s, and a hop. */
-static void a_flow_alone_takes_its_link_and_a_latency(void **state) {
-    (void)state;
+TEST(a_flow_alone_takes_its_link_and_a_latency) {
     g_autoptr(MtfFlowSimulator) simulator = mtf_flow_simulator_new();
     int link = mtf_flow_simulator_link(simulator, 1e9);
     mtf_flow_simulator_send(simulator, 1e6, 1e-6, &link, 1);
@@ -23,8 +22,7 @@ static void a_flow_alone_takes_its_link_and_a_latency(void **state) {
 /* a goes through both links, b through the first of 1e9 B/s, c through the second of 2e9. a and b
  * get half of the first, c what a leaves of the second, 1.5e9. After 1 ms a and b of 0.5 MB are
  * through; c has 1.5 of its 3 MB left, for which it has the whole link: 0.75 ms. */
-static void flows_share_fairly_and_take_what_others_leave(void **state) {
-    (void)state;
+TEST(flows_share_fairly_and_take_what_others_leave) {
     g_autoptr(MtfFlowSimulator) simulator = mtf_flow_simulator_new();
     int first = mtf_flow_simulator_link(simulator, 1e9);
     int second = mtf_flow_simulator_link(simulator, 2e9);
@@ -36,8 +34,7 @@ static void flows_share_fairly_and_take_what_others_leave(void **state) {
 
 /* The second of two begins when the first has been delivered. The two directions of a link are two.
  */
-static void what_waits_begins_at_the_delivery(void **state) {
-    (void)state;
+TEST(what_waits_begins_at_the_delivery) {
     g_autoptr(MtfFlowSimulator) simulator = mtf_flow_simulator_new();
     int up = mtf_flow_simulator_link(simulator, 1e9), down = up + 1;
     int first = mtf_flow_simulator_send(simulator, 1e6, 5e-6, &up, 1);
@@ -51,8 +48,7 @@ static void what_waits_begins_at_the_delivery(void **state) {
  * other has 0.5 MB left, shares the link for another 1 ms, and leaves y 0.5 ms. Backwards y goes
  * up, then x down; the other, now up, shares with y for 2 ms, when y is through, and has 0.5 MB
  * left beside no one; x, down, takes from 2 to 3 ms. */
-static void a_reverse_goes_the_other_way(void **state) {
-    (void)state;
+TEST(a_reverse_goes_the_other_way) {
     g_autoptr(MtfFlowSimulator) simulator = mtf_flow_simulator_new();
     int up = mtf_flow_simulator_link(simulator, 1e9), down = up + 1;
     int x = mtf_flow_simulator_send(simulator, 1e6, 0, &up, 1);
@@ -74,8 +70,7 @@ static MtfNetwork two_nodes(void) {
 
 /* An allgather of 4 MB: each rank's 1 MB to its counterpart, two over a node's uplink: 2 ms; then 2
  * MB to its neighbour: 2 ms. */
-static void levels_are_gathered_from_the_outermost_on(void **state) {
-    (void)state;
+TEST(levels_are_gathered_from_the_outermost_on) {
     MtfNetwork network = two_nodes();
     MtfCollective gather = { .kind = MTF_ALLGATHER, .bytes = 4e6 };
     double seconds;
@@ -85,8 +80,7 @@ static void levels_are_gathered_from_the_outermost_on(void **state) {
 
 /* 1 MB each to the next rank: one of each node's two leaves it, alone on its uplink. Two places on:
  * both leave. */
-static void a_permutation_sends_outside_what_leaves(void **state) {
-    (void)state;
+TEST(a_permutation_sends_outside_what_leaves) {
     MtfNetwork network = two_nodes();
     MtfCollective permute = { .kind = MTF_PERMUTE, .bytes = 1e6, .shift = 1 };
     MtfCollectivePrice price = mtf_collective_best(&network, &permute);
@@ -98,16 +92,4 @@ static void a_permutation_sends_outside_what_leaves(void **state) {
     assert_true(mtf_collective_simulate(&network, &permute, "switch", &seconds));
     expect(seconds, 2e-3 + 2e-6);
     expect(mtf_collective_best(&network, &permute).seconds, 2e-3 + 2e-6);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_flow_alone_takes_its_link_and_a_latency),
-        cmocka_unit_test(flows_share_fairly_and_take_what_others_leave),
-        cmocka_unit_test(what_waits_begins_at_the_delivery),
-        cmocka_unit_test(a_reverse_goes_the_other_way),
-        cmocka_unit_test(levels_are_gathered_from_the_outermost_on),
-        cmocka_unit_test(a_permutation_sends_outside_what_leaves),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

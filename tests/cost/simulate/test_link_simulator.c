@@ -16,32 +16,28 @@ static void check(const MtfLinkSimulator *simulator, double seconds) {
     assert_true(fabs(mtf_link_simulator_run(simulator) - seconds) < 1e-9);
 }
 
-static void one_transfer_takes_its_bytes_and_a_hop(void **state) {
-    (void)state;
+TEST(one_transfer_takes_its_bytes_and_a_hop) {
     g_autoptr(MtfLinkSimulator) s = slow_axis(3, false);
     mtf_link_simulator_send(s, 0, 0, true, 5);
     check(s, 15);
 }
 
 /* The second waits 5 s for the link, not for the first one's arrival. */
-static void transfers_on_one_link_go_one_after_another(void **state) {
-    (void)state;
+TEST(transfers_on_one_link_go_one_after_another) {
     g_autoptr(MtfLinkSimulator) s = slow_axis(3, false);
     mtf_link_simulator_send(s, 0, 0, true, 5);
     mtf_link_simulator_send(s, 0, 0, true, 7);
     check(s, 22);
 }
 
-static void opposite_directions_do_not_contend(void **state) {
-    (void)state;
+TEST(opposite_directions_do_not_contend) {
     g_autoptr(MtfLinkSimulator) s = slow_axis(3, false);
     mtf_link_simulator_send(s, 0, 0, true, 5);
     mtf_link_simulator_send(s, 1, 0, false, 7);
     check(s, 17);
 }
 
-static void a_message_is_stored_and_forwarded(void **state) {
-    (void)state;
+TEST(a_message_is_stored_and_forwarded) {
     g_autoptr(MtfLinkSimulator) s = slow_axis(3, false);
     int first = mtf_link_simulator_send(s, 0, 0, true, 5);
     int second = mtf_link_simulator_send(s, 1, 0, true, 5);
@@ -49,8 +45,7 @@ static void a_message_is_stored_and_forwarded(void **state) {
     check(s, 30);
 }
 
-static void a_join_waits_for_the_last(void **state) {
-    (void)state;
+TEST(a_join_waits_for_the_last) {
     g_autoptr(MtfLinkSimulator) s = slow_axis(4, true);
     int join = mtf_link_simulator_join(s);
     mtf_link_simulator_order(s, mtf_link_simulator_send(s, 0, 0, true, 5), join);
@@ -59,8 +54,7 @@ static void a_join_waits_for_the_last(void **state) {
     check(s, 30);
 }
 
-static void the_reverse_takes_as_long(void **state) {
-    (void)state;
+TEST(the_reverse_takes_as_long) {
     g_autoptr(MtfLinkSimulator) s = slow_axis(4, false);
     int first = mtf_link_simulator_send(s, 0, 0, true, 5);
     int second = mtf_link_simulator_send(s, 1, 0, true, 3);
@@ -71,8 +65,7 @@ static void the_reverse_takes_as_long(void **state) {
     check(back, 28);
 }
 
-static void neighbours_wrap_in_rings_and_end_in_lines(void **state) {
-    (void)state;
+TEST(neighbours_wrap_in_rings_and_end_in_lines) {
     MtfNetwork network = { .axes = 2,
                            .axis = { { .size = 2, .bandwidth = 1 },
                                      { .size = 3, .wrap = true, .bandwidth = 1 } } };
@@ -81,17 +74,4 @@ static void neighbours_wrap_in_rings_and_end_in_lines(void **state) {
     assert_int_equal(mtf_network_neighbor(&network, 3, 0, true), -1);
     assert_int_equal(mtf_network_neighbor(&network, 3, 1, false), 5);
     assert_int_equal(mtf_network_neighbor(&network, 2, 1, true), 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_transfer_takes_its_bytes_and_a_hop),
-        cmocka_unit_test(transfers_on_one_link_go_one_after_another),
-        cmocka_unit_test(opposite_directions_do_not_contend),
-        cmocka_unit_test(a_message_is_stored_and_forwarded),
-        cmocka_unit_test(a_join_waits_for_the_last),
-        cmocka_unit_test(the_reverse_takes_as_long),
-        cmocka_unit_test(neighbours_wrap_in_rings_and_end_in_lines),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

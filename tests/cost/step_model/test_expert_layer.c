@@ -45,8 +45,7 @@ static double expert_seconds(const MtfTrainingRun *run, double shared, MtfPassKi
 /* The benchmark's kernels run alone and in bursts: a step's are up to a third slower, and never faster.
  * Mixtral's proxy has 8 experts of 14336, two a token; DeepSeek's 32 of 2048, eight a token, and one
  * that all tokens go through. All tokens by all-to-all. */
-static void kernels_take_what_the_benchmark_of_the_layer_takes(void **state) {
-    (void)state;
+TEST(kernels_take_what_the_benchmark_of_the_layer_takes) {
     static const double mixtral[MTF_PASSES] = { 4.26e-3, 7.83e-3 };
     static const double deepseek[MTF_PASSES] = { 6.94e-3, 10.45e-3 };
     MtfTrainingRun two = run_of(4096, 14336, 8, 2), eight = run_of(7168, 2048, 32, 8);
@@ -71,18 +70,9 @@ static double passes_of(MtfTrainingRun run, int layers) {
 
 /* 128 experts of 768, 2048 wide: 11.0 to 11.7 ms both ways, whether a token has two experts or eight,
  * since the host cannot launch faster; the rest of a layer (65 launches of 8 us) comes on top. */
-static void small_experts_wait_for_their_launches(void **state) {
-    (void)state;
+TEST(small_experts_wait_for_their_launches) {
     MtfTrainingRun two = run_of(2048, 768, 128, 2), eight = run_of(2048, 768, 128, 8);
     double layer = passes_of(two, 2) - passes_of(two, 1);
     assert_true(layer > 11.0e-3 && layer < 12.5e-3);
     assert_true(fabs((passes_of(eight, 2) - passes_of(eight, 1)) / layer - 1) < 0.01);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kernels_take_what_the_benchmark_of_the_layer_takes),
-        cmocka_unit_test(small_experts_wait_for_their_launches),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,8 +28,7 @@ static MtfRunMemory memory_of(const MtfTrainingRun *run) {
 /* Their formula of a layer's activations: s b h (10 + 24 / t + 5 a s / (h t)) without recomputation and
  * with tensor parallelism alone; s b h (34 / t) with split sequences and selective recomputation;
  * 2 s b h where the layer is redone. */
-static void layers_keep_what_the_formulas_say(void **state) {
-    (void)state;
+TEST(layers_keep_what_the_formulas_say) {
     MtfTrainingRun run = usual_run();
     double sbh = 2048.0 * 4 * 6144;
     double none = 48 * sbh * (10 + 24.0 / 8 + 5.0 * 64 * 2048 / (6144 * 8));
@@ -44,8 +43,7 @@ static void layers_keep_what_the_formulas_say(void **state) {
 
 /* Products of 8 bits read a byte of what others read two of: of both norms' results and the activation's, and of the
  * weights' copies; beside what attention gives they keep that of theirs. No copy of the embedding's. */
-static void products_of_8_bits_keep_a_byte_of_what_they_read(void **state) {
-    (void)state;
+TEST(products_of_8_bits_keep_a_byte_of_what_they_read) {
     g_autoptr(MtfSoftware) software = mtf_software_load("pytorch", NULL);
     MtfTrainingRun run = usual_run();
     run.tp = 1;
@@ -61,8 +59,7 @@ static void products_of_8_bits_keep_a_byte_of_what_they_read(void **state) {
     assert_true(fabs(mtf_run_memory(&run, software).kept - one - 51200 * h) < 1);
 }
 
-static void sharding_shares_out_what_its_stage_says(void **state) {
-    (void)state;
+TEST(sharding_shares_out_what_its_stage_says) {
     MtfTrainingRun run = usual_run();
     run.tp = 1;
     run.dp = 8;
@@ -81,8 +78,7 @@ static void sharding_shares_out_what_its_stage_says(void **state) {
 
 /* Of 8 experts on 8 of 16 ranks two ranks have the same: their state is halved, that of dense parameters
  * is cut in sixteen. */
-static void state_of_experts_is_shared_by_those_that_have_the_same(void **state) {
-    (void)state;
+TEST(state_of_experts_is_shared_by_those_that_have_the_same) {
     MtfTrainingRun run = usual_run();
     run.tp = 1;
     run.dp = run.devices = 16;
@@ -101,8 +97,7 @@ static void state_of_experts_is_shared_by_those_that_have_the_same(void **state)
 
 /* 4 stages: 4 micro-batches of 12 layers each in flight; interleaved in 3 chunks 4 (1 + 3 / 12); twice
  * and one less where weight gradients wait. */
-static void schedules_keep_micro_batches_in_flight(void **state) {
-    (void)state;
+TEST(schedules_keep_micro_batches_in_flight) {
     MtfTrainingRun run = usual_run();
     run.batch = 64;
     run.redo = MTF_REDO_FULL;
@@ -136,8 +131,7 @@ static const struct {
     { 2, 8192, 64, 8, 28672, 1, 32000, 4096, 1, MTF_REDO_NONE, 33.87 },
 };
 
-static void steps_of_pytorch_hold_what_was_measured(void **state) {
-    (void)state;
+TEST(steps_of_pytorch_hold_what_was_measured) {
     g_autoptr(MtfSoftware) software = mtf_software_load("pytorch", NULL);
     for (size_t i = 0; i < G_N_ELEMENTS(measured); i++) {
         MtfTrainingRun run = { .devices = 1, .tp = 1, .pp = 1, .vp = 1, .cp = 1, .ep = 1 };
@@ -159,16 +153,4 @@ static void steps_of_pytorch_hold_what_was_measured(void **state) {
         assert_true(fabs(allocated / measured[i].allocated - 1) < 0.025);
         assert_true(memory.reserved + software->kept.context_bytes == memory.total);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(layers_keep_what_the_formulas_say),
-        cmocka_unit_test(products_of_8_bits_keep_a_byte_of_what_they_read),
-        cmocka_unit_test(sharding_shares_out_what_its_stage_says),
-        cmocka_unit_test(schedules_keep_micro_batches_in_flight),
-        cmocka_unit_test(state_of_experts_is_shared_by_those_that_have_the_same),
-        cmocka_unit_test(steps_of_pytorch_hold_what_was_measured),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,8 +53,7 @@ static void free_case(Case *c) {
     mtf_software_free(c->software);
 }
 
-static void the_parts_add_up_to_the_step(void **state) {
-    (void)state;
+TEST(the_parts_add_up_to_the_step) {
     Case c = usual_case();
     MtfRunSeconds s = seconds_of(&c);
     double sum =
@@ -67,8 +66,7 @@ static void the_parts_add_up_to_the_step(void **state) {
 /* Korthikanti et al. (2205.05198), Table 4, 22B on 8 A100: a layer's forward pass takes 7.7 ms, its
  * backward pass 11.9 ms, its sums included. Two honest measurements differ by 6 %; a prediction from
  * microbenchmarks gets 15 %. */
-static void a_layer_takes_what_was_measured(void **state) {
-    (void)state;
+TEST(a_layer_takes_what_was_measured) {
     Case c = usual_case();
     seconds_of(&c);
     MtfLayerSeconds layer = mtf_layer_seconds(&c.device, false);
@@ -84,8 +82,7 @@ static void a_layer_takes_what_was_measured(void **state) {
 }
 
 /* (p - 1) / v of all micro-batches' time; zero-bubble 1p a third of it, 2p none (2401.10241). */
-static void schedules_fill_their_bubbles(void **state) {
-    (void)state;
+TEST(schedules_fill_their_bubbles) {
     Case c = usual_case();
     c.run.tp = 1;
     c.run.pp = 8;
@@ -105,8 +102,7 @@ static void schedules_fill_their_bubbles(void **state) {
 }
 
 /* 126 layers on 8 stages: embedding and head count as layers, 15 16 … 16 15; 78 on 12: 7 … 7 1. */
-static void uneven_stages_are_counted_as_frameworks_cut_them(void **state) {
-    (void)state;
+TEST(uneven_stages_are_counted_as_frameworks_cut_them) {
     double ends;
     MtfTrainingRun run = { .pp = 8, .model.layers = 126 };
     assert_true(mtf_run_stage_layers(&run, &ends) == 16 && ends == 15);
@@ -116,8 +112,7 @@ static void uneven_stages_are_counted_as_frameworks_cut_them(void **state) {
     assert_true(mtf_run_stage_layers(&run, &ends) == 14 && ends == 14);
 }
 
-static void profiles_are_known_by_the_longest_word(void **state) {
-    (void)state;
+TEST(profiles_are_known_by_the_longest_word) {
     g_autoptr(MtfSoftware) core = mtf_software_match("NeMo/megatron-core + TE", NULL);
     g_autoptr(MtfSoftware) old = mtf_software_match("megatron-deepspeed, 1F1B", NULL);
     g_autoptr(MtfSoftware) later = mtf_software_match("megatron-deepspeed (2023), 1F1B", NULL);
@@ -129,8 +124,7 @@ static void profiles_are_known_by_the_longest_word(void **state) {
     assert_null(mtf_software_match("abacus", NULL));
 }
 
-static void every_profile_of_the_library_reads(void **state) {
-    (void)state;
+TEST(every_profile_of_the_library_reads) {
     g_auto(GStrv) names = mtf_library_list("software", NULL);
     assert_true(g_strv_length(names) >= 6);
     for (char **name = names; *name != NULL; name++) {
@@ -156,8 +150,7 @@ static Case sharded_case(const char *software) {
 }
 
 /* Four messages a layer, gathered thrice and scattered once, 64 parts each, 20 us a part. */
-static void parts_put_in_place_one_by_one_take_the_host_s_time(void **state) {
-    (void)state;
+TEST(parts_put_in_place_one_by_one_take_the_host_s_time) {
     Case c = sharded_case("deepspeed-zero3");
     double with = seconds_of(&c).data;
     c.software->part_launches = 0;
@@ -168,8 +161,7 @@ static void parts_put_in_place_one_by_one_take_the_host_s_time(void **state) {
 }
 
 /* A third gather of all weights is half as much again as two. */
-static void weights_let_go_between_redone_and_backward_pass_are_gathered_again(void **state) {
-    (void)state;
+TEST(weights_let_go_between_redone_and_backward_pass_are_gathered_again) {
     Case c = sharded_case("deepspeed-zero3");
     c.software->part_launches = 0;
     double thrice = seconds_of(&c).data;
@@ -182,8 +174,7 @@ static void weights_let_go_between_redone_and_backward_pass_are_gathered_again(v
 }
 
 /* 2048 keys, blocks of 128 and of 1024: 1088 and 1536 of them are multiplied with. */
-static void masked_keys_are_left_out_by_blocks(void **state) {
-    (void)state;
+TEST(masked_keys_are_left_out_by_blocks) {
     Case c = usual_case();
     mtf_software_free(c.software);
     c.software = mtf_software_load("megatron-core", NULL);
@@ -198,8 +189,7 @@ static void masked_keys_are_left_out_by_blocks(void **state) {
 
 /* 8 experts on 8 GPUs of a node, 8 nodes: a rank gathers an expert from one rank of each node over its
  * own adapter, where all 64 ranks would share the eight adapters of a node. */
-static void experts_are_gathered_from_the_ranks_that_have_them(void **state) {
-    (void)state;
+TEST(experts_are_gathered_from_the_ranks_that_have_them) {
     Case c = sharded_case("megatron-core");
     c.software->hidden[MTF_HIDDEN_SHARDED] = 0;
     c.run.redo = MTF_REDO_NONE;
@@ -216,8 +206,7 @@ static void experts_are_gathered_from_the_ranks_that_have_them(void **state) {
 
 /* Rows of 1024 tokens: 4 copies of 1024 x 6144 / 8 numbers, 10 and 14 passes of 2 bytes, and half_bytes
  * a pass, at half of the memory's bandwidth; twice as long at a quarter of it. */
-static void tokens_reach_experts_at_the_rate_of_gathers(void **state) {
-    (void)state;
+TEST(tokens_reach_experts_at_the_rate_of_gathers) {
     Case c = usual_case();
     mtf_software_free(c.software);
     c.software = mtf_software_load("megatron-core", NULL);
@@ -260,8 +249,7 @@ static double saved_beside_sums(int64_t dp, double *sums) {
     return hidden.data - exposed.data;
 }
 
-static void weights_of_other_nodes_pass_by_messages_inside_a_node(void **state) {
-    (void)state;
+TEST(weights_of_other_nodes_pass_by_messages_inside_a_node) {
     double sums, saved = saved_beside_sums(64, &sums);
     assert_true(sums > 0 && fabs(saved / sums - 1) < 1e-9);
     saved = saved_beside_sums(4, &sums);
@@ -270,8 +258,7 @@ static void weights_of_other_nodes_pass_by_messages_inside_a_node(void **state) 
 
 /* Megatron-LM of 2021 launches 45 kernels forward and 60 backward, 20 us each: a layer of 64 features on
  * one device takes no less. */
-static void small_layers_wait_for_their_launches(void **state) {
-    (void)state;
+TEST(small_layers_wait_for_their_launches) {
     Case c = usual_case();
     c.run.devices = c.run.tp = 1;
     c.run.redo = MTF_REDO_NONE;
@@ -284,23 +271,4 @@ static void small_layers_wait_for_their_launches(void **state) {
     double layers = (double)c.run.model.layers, layer = (all - seconds_of(&c).step) / layers;
     assert_true(layer >= 105 * 20e-6 && layer < 106 * 20e-6);
     free_case(&c);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_parts_add_up_to_the_step),
-        cmocka_unit_test(a_layer_takes_what_was_measured),
-        cmocka_unit_test(schedules_fill_their_bubbles),
-        cmocka_unit_test(uneven_stages_are_counted_as_frameworks_cut_them),
-        cmocka_unit_test(profiles_are_known_by_the_longest_word),
-        cmocka_unit_test(every_profile_of_the_library_reads),
-        cmocka_unit_test(parts_put_in_place_one_by_one_take_the_host_s_time),
-        cmocka_unit_test(weights_let_go_between_redone_and_backward_pass_are_gathered_again),
-        cmocka_unit_test(masked_keys_are_left_out_by_blocks),
-        cmocka_unit_test(experts_are_gathered_from_the_ranks_that_have_them),
-        cmocka_unit_test(tokens_reach_experts_at_the_rate_of_gathers),
-        cmocka_unit_test(weights_of_other_nodes_pass_by_messages_inside_a_node),
-        cmocka_unit_test(small_layers_wait_for_their_launches),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

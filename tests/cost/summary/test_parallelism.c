@@ -52,8 +52,7 @@ static void assert_words(const char *mesh_text, const char *rules_text, const ch
     assert_string_equal(words, expected);
 }
 
-static void rules_are_told_in_the_fields_words(void **state) {
-    (void)state;
+TEST(rules_are_told_in_the_fields_words) {
     assert_words("all:1", "", "one device");
     assert_words("a:8", "batch:a", "data parallel 8");
     assert_words("a:8;b:4", "batch:a;d_ff:b;vocab:b", "data parallel 8 x tensor parallel 4");
@@ -62,8 +61,7 @@ static void rules_are_told_in_the_fields_words(void **state) {
 }
 
 /* The vocabulary's product is 512 of 512 + 256 + 256 points a token: half of the work. */
-static void an_axis_with_two_uses_tells_both(void **state) {
-    (void)state;
+TEST(an_axis_with_two_uses_tells_both) {
     assert_words("a:8;b:4", "batch:a;vocab:b",
                  "data parallel 8 x tensor parallel 4, replicated over b in 50 % of the work");
 }
@@ -90,8 +88,7 @@ static void assert_standard(const MtfFreeSetup *setup, const char *name, int zer
         assert_int_equal(p.zero, zero);
 }
 
-static void standard_layouts_are_called_what_they_are(void **state) {
-    (void)state;
+TEST(standard_layouts_are_called_what_they_are) {
     for (int mixed = 0; mixed < 2; mixed++) {
         MtfFreeSetup setup;
         mtf_free_setup_init(&setup, training_graph(mixed != 0), "a:2;b:4");
@@ -104,8 +101,7 @@ static void standard_layouts_are_called_what_they_are(void **state) {
     }
 }
 
-static void the_words_stand_in_json(void **state) {
-    (void)state;
+TEST(the_words_stand_in_json) {
     MtfParallelism p = { .degree = { 8, 4, 1, 1, 1 }, .sequence_parallel = true, .zero = 1 };
     cJSON *object = mtf_parallelism_to_json(&p);
     g_autofree char *text = cJSON_PrintUnformatted(object);
@@ -113,14 +109,4 @@ static void the_words_stand_in_json(void **state) {
                               "\"expert_parallel\":1,\"replicated\":1,\"sequence_parallel\":true,"
                               "\"zero\":1}");
     cJSON_Delete(object);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rules_are_told_in_the_fields_words),
-        cmocka_unit_test(an_axis_with_two_uses_tells_both),
-        cmocka_unit_test(standard_layouts_are_called_what_they_are),
-        cmocka_unit_test(the_words_stand_in_json),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

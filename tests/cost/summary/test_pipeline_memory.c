@@ -37,8 +37,7 @@ static void add(MtfPipelineOrder *order, const char *actions) {
 }
 
 /* Stage 0 of 1F1B holds two micro-batches of 8 while the second runs: 100 + 16 + 10; stage 1 one: 100 + 8 + 10. */
-static void the_first_stage_holds_most(void **state) {
-    (void)state;
+TEST(the_first_stage_holds_most) {
     const MtfFrameworkMemory stage = { .standing = 100, .passing = 10, .left = { 3, 5, 0 } };
     g_autoptr(MtfPipelineOrder) order = mtf_pipeline_order_new(2, 2, 2, MTF_STAGES_LOOP);
     add(order, "0F0 0F1 0B0 0B1 1F0 1B0 1F1 1B1");
@@ -48,8 +47,7 @@ static void the_first_stage_holds_most(void **state) {
 }
 
 /* When stage 1 runs first, 2 x 8 of stage 0, its own 20 and 1: 200 + 37. The most of each alone would be 26 and 21. */
-static void stages_of_a_domain_take_turns(void **state) {
-    (void)state;
+TEST(stages_of_a_domain_take_turns) {
     const MtfFrameworkMemory stages[] = { { .standing = 100, .passing = 10, .left = { 8, 0, 0 } },
                                           { .standing = 100, .passing = 1, .left = { 20, 0, 0 } } };
     g_autoptr(MtfPipelineOrder) order = mtf_pipeline_order_new(1, 2, 2, MTF_STAGES_LOOP);
@@ -59,19 +57,9 @@ static void stages_of_a_domain_take_turns(void **state) {
 
 /* A forward pass leaves 8. The input gradient takes 3 of them, and leaves 2 for that of the weights, which takes 7:
  * F0 8, F1 16, I0 15, I1 14, F2 22, W0 15, W1 8, I2 7, W2 0. Three whole ones would be 24. */
-static void weight_gradients_wait_with_less(void **state) {
-    (void)state;
+TEST(weight_gradients_wait_with_less) {
     const MtfFrameworkMemory stage = { .left = { 3, 5, 2 } };
     g_autoptr(MtfPipelineOrder) order = mtf_pipeline_order_new(1, 1, 3, MTF_STAGES_LOOP);
     add(order, "0F0 0F1 0I0 0I1 0F2 0W0 0W1 0I2 0W2");
     assert_true(memory_of(order, &stage).given == 22);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_first_stage_holds_most),
-        cmocka_unit_test(stages_of_a_domain_take_turns),
-        cmocka_unit_test(weight_gradients_wait_with_less),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

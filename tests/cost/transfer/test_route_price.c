@@ -21,8 +21,7 @@ static double replicate_transfer(MtfPipelinePlan *plan, int transfer) {
     return (double)mtf_graph_tensor_bytes(mtf_pipeline_stage(plan, t->from)->graph, t->sent);
 }
 
-static void the_busiest_link_and_the_longest_way_count(void **state) {
-    (void)state;
+TEST(the_busiest_link_and_the_longest_way_count) {
     g_autoptr(MtfMachine) machine = mtf_planning_machine("cpu-host", NULL, NULL);
     g_autoptr(MtfPipelinePlan) plan = mtf_test_two_stages(machine, (MtfTestStages){ .devices = 2 });
     double bytes = replicate_transfer(plan, 0);
@@ -36,8 +35,7 @@ static void the_busiest_link_and_the_longest_way_count(void **state) {
 
 /* Stages on nodes of two devices, which share their node's link: direct copies cross it twice, gathered ones
  * once. */
-static void what_is_gathered_crosses_slow_links_once(void **state) {
-    (void)state;
+TEST(what_is_gathered_crosses_slow_links_once) {
     g_autoptr(MtfMachine) machine = mtf_planning_machine("cpu-host", NULL, NULL);
     g_autoptr(MtfPipelinePlan) plan = mtf_test_two_stages(machine, (MtfTestStages){ .devices = 2 });
     double bytes = replicate_transfer(plan, 0);
@@ -70,8 +68,7 @@ static void add_tables(MtfMachine *machine, double direct, double mpi) {
     mtf_machine_add_curve(machine, "p2p/2/mpi", 2, x, sent);
 }
 
-static void within_a_host_what_was_measured_counts(void **state) {
-    (void)state;
+TEST(within_a_host_what_was_measured_counts) {
     g_autoptr(MtfMachine) machine = mtf_planning_machine("cpu-host", NULL, NULL);
     g_autoptr(MtfPipelinePlan) plan = mtf_test_two_stages(machine, (MtfTestStages){ .devices = 1 });
     double bytes = replicate_transfer(plan, 0);
@@ -91,8 +88,7 @@ static void within_a_host_what_was_measured_counts(void **state) {
 }
 
 /* What its receiver copies is part of its passes: forward what comes forward. */
-static void who_copies_computes_nothing_meanwhile(void **state) {
-    (void)state;
+TEST(who_copies_computes_nothing_meanwhile) {
     g_autoptr(MtfMachine) machine = mtf_planning_machine("cpu-host", NULL, NULL);
     g_autoptr(MtfPipelinePlan) plain =
         mtf_test_two_stages(machine, (MtfTestStages){ .devices = 1 });
@@ -111,14 +107,4 @@ static void who_copies_computes_nothing_meanwhile(void **state) {
     assert_near(mtf_json_number_of(after, "forward_seconds", -1),
                 mtf_json_number_of(before, "forward_seconds", -1) + copied, 1e-9);
     assert_near(mtf_json_number_of(first, "transfer_seconds", -1), 0, 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_busiest_link_and_the_longest_way_count),
-        cmocka_unit_test(what_is_gathered_crosses_slow_links_once),
-        cmocka_unit_test(within_a_host_what_was_measured_counts),
-        cmocka_unit_test(who_copies_computes_nothing_meanwhile),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

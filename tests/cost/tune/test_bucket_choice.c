@@ -72,8 +72,7 @@ static int64_t step_of(const Case *c, int64_t bucket_bytes, int64_t *arena_bytes
 }
 
 /* On every machine, with and without overlap, against each size in turn. */
-static void the_shortest_schedule_is_chosen(void **state) {
-    (void)state;
+TEST(the_shortest_schedule_is_chosen) {
     static const char *const machines[] = { "cpu-cluster", "cpu-host",
                                             "tests/support/machines/torus.json", "a100" };
     static const int64_t sizes[] = { 0, 16384, 131072, 1048576 };
@@ -91,8 +90,7 @@ static void the_shortest_schedule_is_chosen(void **state) {
 }
 
 /* A better size is not looked at, and one that does not shorten the step is not taken. */
-static void where_the_size_is_known_no_other_is_tried(void **state) {
-    (void)state;
+TEST(where_the_size_is_known_no_other_is_tried) {
     static const int64_t sizes[] = { 16384, 131072, 1048576 };
     for (gsize i = 0; i < G_N_ELEMENTS(sizes); i++) {
         Case c;
@@ -107,8 +105,7 @@ static void where_the_size_is_known_no_other_is_tried(void **state) {
 }
 
 /* Copies take time and latencies none, so nothing is to be had. */
-static void where_a_message_costs_no_latency_none_are_joined(void **state) {
-    (void)state;
+TEST(where_a_message_costs_no_latency_none_are_joined) {
     Case c;
     case_init(&c, "cpu-host");
     for (int d = 0; d < c.machine->network.axes; d++)
@@ -119,8 +116,7 @@ static void where_a_message_costs_no_latency_none_are_joined(void **state) {
 }
 
 /* Where there is no memory for it the arena does not grow. */
-static void joining_respects_the_limit(void **state) {
-    (void)state;
+TEST(joining_respects_the_limit) {
     Case c;
     case_init(&c, "tests/support/machines/torus.json");
     int64_t alone, chosen;
@@ -134,8 +130,7 @@ static void joining_respects_the_limit(void **state) {
 
 /* Under limits about each size's arena, against all sizes in turn: one whose arena neither fits nor stays as it is does not
  * count. */
-static void of_those_that_fit_the_shortest_is_chosen(void **state) {
-    (void)state;
+TEST(of_those_that_fit_the_shortest_is_chosen) {
     static const int64_t sizes[] = { 0, 16384, 131072, 1048576 };
     int left = 0;
     for (int k = 0; k < 2 * (int)G_N_ELEMENTS(sizes); k++) {
@@ -158,15 +153,4 @@ static void of_those_that_fit_the_shortest_is_chosen(void **state) {
         case_clear(&c);
     }
     assert_true(left > 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_shortest_schedule_is_chosen),
-        cmocka_unit_test(where_the_size_is_known_no_other_is_tried),
-        cmocka_unit_test(where_a_message_costs_no_latency_none_are_joined),
-        cmocka_unit_test(joining_respects_the_limit),
-        cmocka_unit_test(of_those_that_fit_the_shortest_is_chosen),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,8 +38,7 @@ static MtfMappingSearch search(const char *torus, int axes, const int64_t *mesh,
 }
 
 /* The shapes on which Mesh-TensorFlow's automatic mapping is worse than the identity. */
-static void on_16x16x2_the_search_is_no_worse_than_the_identity(void **state) {
-    (void)state;
+TEST(on_16x16x2_the_search_is_no_worse_than_the_identity) {
     static const int64_t meshes[][3] = { { 16, 16, 2 }, { 8, 64, 1 }, { 4, 128, 1 } };
     for (int i = 0; i < 3; i++)
         for (unsigned mask = 1; mask < 8; mask++) {
@@ -52,8 +51,7 @@ static void on_16x16x2_the_search_is_no_worse_than_the_identity(void **state) {
 
 /* 4x128 in order cuts the first ring in 4 strided places and 4 neighbours. With all the traffic on
  * the 4, those should be neighbours on one ring or two. */
-static void traffic_on_a_small_axis_moves_it_off_the_strided_places(void **state) {
-    (void)state;
+TEST(traffic_on_a_small_axis_moves_it_off_the_strided_places) {
     MtfCollectiveTraffic traffic = { MTF_ALLREDUCE, 1, 1e8, 1 };
     MtfMeshMap map;
     MtfMappingSearch found = search("16x16x2", 2, (int64_t[]){ 4, 128 }, &traffic, 1, &map);
@@ -64,8 +62,7 @@ static void traffic_on_a_small_axis_moves_it_off_the_strided_places(void **state
 }
 
 /* 4x2 dealt to a mesh 2x4: the 4 is AB, BA or B, the pair the rest: AB B, BA B, B A. */
-static void every_deal_is_tried_once(void **state) {
-    (void)state;
+TEST(every_deal_is_tried_once) {
     MtfCollectiveTraffic traffic = { MTF_ALLREDUCE, 1, 1e6, 1 };
     MtfMeshMap map;
     assert_int_equal(search("4x2", 2, (int64_t[]){ 2, 4 }, &traffic, 1, &map).candidates, 3);
@@ -76,8 +73,7 @@ static void every_deal_is_tried_once(void **state) {
 
 /* A mesh axis of 16 over 4x4 shifted by one: in row-major order a carry crosses the grid; along a
  * snake every neighbour is one hop away: alpha + bytes / B. */
-static void a_snake_gives_neighbours_one_hop(void **state) {
-    (void)state;
+TEST(a_snake_gives_neighbours_one_hop) {
     MtfCollectiveTraffic traffic = { MTF_PERMUTE, 1, 4.5e4, 1 };
     MtfMeshMap map;
     MtfMappingSearch found = search("4x4", 1, (int64_t[]){ 16 }, &traffic, 1, &map);
@@ -87,8 +83,7 @@ static void a_snake_gives_neighbours_one_hop(void **state) {
 
 /* Random tori and traffic, against trying every relabelled deal by brute force is covered by
  * every_deal_is_tried_once; here: never worse, always whole, for sizes that do not divide too. */
-static void the_search_is_never_worse_on_ragged_sizes(void **state) {
-    (void)state;
+TEST(the_search_is_never_worse_on_ragged_sizes) {
     static const struct {
         const char *torus;
         int64_t mesh[3];
@@ -104,8 +99,7 @@ static void the_search_is_never_worse_on_ragged_sizes(void **state) {
         }
 }
 
-static void the_limit_ends_the_search(void **state) {
-    (void)state;
+TEST(the_limit_ends_the_search) {
     g_autoptr(MtfMachine) machine = torus_machine("16x16x2");
     MtfMeshMap map;
     assert_true(mtf_mesh_map_init(&map, machine, 2, (int64_t[]){ 8, 64 }, NULL));
@@ -113,16 +107,4 @@ static void the_limit_ends_the_search(void **state) {
     MtfMappingSearch found = mtf_mapping_search(machine, &map, &traffic, 1, 2);
     assert_false(found.exhaustive);
     assert_true(found.seconds <= found.lexicographic);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(on_16x16x2_the_search_is_no_worse_than_the_identity),
-        cmocka_unit_test(traffic_on_a_small_axis_moves_it_off_the_strided_places),
-        cmocka_unit_test(every_deal_is_tried_once),
-        cmocka_unit_test(a_snake_gives_neighbours_one_hop),
-        cmocka_unit_test(the_search_is_never_worse_on_ragged_sizes),
-        cmocka_unit_test(the_limit_ends_the_search),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,8 +67,7 @@ static int64_t live_bytes(const Case *c, const int *order) {
 
 /* ---- The model ------------------------------------------------------------------------------- */
 
-static void the_model_counts_what_lowering_makes_of_any_order(void **state) {
-    (void)state;
+TEST(the_model_counts_what_lowering_makes_of_any_order) {
     g_autoptr(GRand) random = g_rand_new_with_seed(1);
     for (guint32 seed = 0; seed < (guint32)mtf_draws(60); seed++) {
         Case c;
@@ -86,8 +85,7 @@ static void the_model_counts_what_lowering_makes_of_any_order(void **state) {
     }
 }
 
-static void no_order_needs_less_at_an_instruction_than_its_bound(void **state) {
-    (void)state;
+TEST(no_order_needs_less_at_an_instruction_than_its_bound) {
     g_autoptr(GRand) random = g_rand_new_with_seed(2);
     for (guint32 seed = 200; seed < 200 + (guint32)mtf_draws(40); seed++) {
         Case c;
@@ -107,8 +105,7 @@ static void no_order_needs_less_at_an_instruction_than_its_bound(void **state) {
 
 /* ---- Legal orders ---------------------------------------------------------------------------- */
 
-static void two_instructions_may_change_places_where_neither_needs_the_other(void **state) {
-    (void)state;
+TEST(two_instructions_may_change_places_where_neither_needs_the_other) {
     for (guint32 seed = 300; seed < 300 + (guint32)mtf_draws(40); seed++) {
         Case c;
         if (!case_init(&c, seed, 8, 4))
@@ -126,8 +123,7 @@ static void two_instructions_may_change_places_where_neither_needs_the_other(voi
     }
 }
 
-static void an_order_names_every_instruction_once(void **state) {
-    (void)state;
+TEST(an_order_names_every_instruction_once) {
     Case c;
     assert_true(case_init(&c, 301, 8, 4));
     int n = mtf_program_length(c.program);
@@ -215,8 +211,7 @@ static void forward_case(Case *c, guint32 seed, int operations, int devices) {
     c->program = mtf_lower_as_written(c->graph, c->layout);
 }
 
-static void small_programs_get_the_best_order_there_is(void **state) {
-    (void)state;
+TEST(small_programs_get_the_best_order_there_is) {
     int compared = 0, improved = 0;
     for (guint32 seed = 0; seed < 300; seed++) {
         Case c;
@@ -237,8 +232,7 @@ static void small_programs_get_the_best_order_there_is(void **state) {
     assert_true(improved >= 10);
 }
 
-static void orders_found_are_legal_and_as_low_as_said(void **state) {
-    (void)state;
+TEST(orders_found_are_legal_and_as_low_as_said) {
     int improved = 0;
     for (guint32 seed = 545; seed < 557; seed++) {
         Case c;
@@ -294,8 +288,7 @@ static MtfGraph *branches(int n) {
 /* Inputs and variables: x of 1 KiB, and 2 x 64 KiB a branch. Level by level all of a is live, 64
  * KiB a branch; and when the last c is computed, the b before it, and n c of 1 KiB. Branch by
  * branch one b is live beside at most n c: while the last c is computed 64 + n KiB. */
-static void branches_are_run_one_after_another(void **state) {
-    (void)state;
+TEST(branches_are_run_one_after_another) {
     enum { BRANCHES = 40 };
     const int64_t kib = 1024;
     Case c = { .graph = branches(BRANCHES) };
@@ -313,8 +306,7 @@ static void branches_are_run_one_after_another(void **state) {
     case_clear(&c);
 }
 
-static void a_greedy_order_is_given_up_when_it_weighs_too_much(void **state) {
-    (void)state;
+TEST(a_greedy_order_is_given_up_when_it_weighs_too_much) {
     Case c;
     assert_true(case_init(&c, 500, 20, 4));
     g_autoptr(MtfOrderModel) model = mtf_order_model_new(c.program);
@@ -364,8 +356,7 @@ static void check_improvement(Case *c, const MtfMachine *machine, int *improved)
     }
 }
 
-static void an_order_costs_no_time_unless_the_written_one_does_not_fit(void **state) {
-    (void)state;
+TEST(an_order_costs_no_time_unless_the_written_one_does_not_fit) {
     int improved[2] = { 0 };
     g_autoptr(MtfMachine) machine = mtf_machine_load("tpu-v2", NULL);
     assert_true(machine->overlap);
@@ -378,19 +369,4 @@ static void an_order_costs_no_time_unless_the_written_one_does_not_fit(void **st
     }
     assert_true(improved[0] > 0);
     assert_true(improved[1] > improved[0]);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_model_counts_what_lowering_makes_of_any_order),
-        cmocka_unit_test(no_order_needs_less_at_an_instruction_than_its_bound),
-        cmocka_unit_test(two_instructions_may_change_places_where_neither_needs_the_other),
-        cmocka_unit_test(an_order_names_every_instruction_once),
-        cmocka_unit_test(small_programs_get_the_best_order_there_is),
-        cmocka_unit_test(orders_found_are_legal_and_as_low_as_said),
-        cmocka_unit_test(branches_are_run_one_after_another),
-        cmocka_unit_test(a_greedy_order_is_given_up_when_it_weighs_too_much),
-        cmocka_unit_test(an_order_costs_no_time_unless_the_written_one_does_not_fit),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

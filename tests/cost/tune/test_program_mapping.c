@@ -7,8 +7,7 @@
 
 /* On 512 cores as 4x128, batch on the 4: gradients are reduced over 4 ranks that lie, in
  * order, on every fourth place of a ring. The better mapping gives them neighbours. */
-static void a_programs_mapping_is_no_slower_and_prices_what_it_promises(void **state) {
-    (void)state;
+TEST(a_programs_mapping_is_no_slower_and_prices_what_it_promises) {
     MtfMesh mesh;
     assert_true(mtf_mesh_parse("few:4;many:128", 0, &mesh, NULL));
     MtfGraph *graph = two_layer_graph(4096, 1024, 4096);
@@ -32,11 +31,4 @@ static void a_programs_mapping_is_no_slower_and_prices_what_it_promises(void **s
     mtf_program_free(program);
     mtf_layout_free(layout);
     mtf_graph_free(graph);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_programs_mapping_is_no_slower_and_prices_what_it_promises),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

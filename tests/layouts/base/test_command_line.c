@@ -49,8 +49,7 @@ static void assert_refused(const char *text, const char *message) {
     line_clear(&line);
 }
 
-static void options_are_taken_out_and_arguments_stay(void **state) {
-    (void)state;
+TEST(options_are_taken_out_and_arguments_stay) {
     Line line = parse("try a.json --count 3 b.json --flag");
     assert_true(line.good);
     assert_int_equal(line.count, 3);
@@ -62,8 +61,7 @@ static void options_are_taken_out_and_arguments_stay(void **state) {
     line_clear(&line);
 }
 
-static void two_dashes_end_the_options(void **state) {
-    (void)state;
+TEST(two_dashes_end_the_options) {
     Line line = parse("try --flag -- --count b.json");
     assert_true(line.good);
     assert_int_equal(line.argc, 3);
@@ -72,41 +70,35 @@ static void two_dashes_end_the_options(void **state) {
     line_clear(&line);
 }
 
-static void a_dash_is_an_argument(void **state) {
-    (void)state;
+TEST(a_dash_is_an_argument) {
     Line line = parse("try -");
     assert_true(line.good);
     assert_string_equal(line.argv[1], "-");
     line_clear(&line);
 }
 
-static void a_missing_argument_shows_the_usage(void **state) {
-    (void)state;
+TEST(a_missing_argument_shows_the_usage) {
     assert_refused("try --flag",
                    "an argument is missing: the usage is meshtf-plan try GRAPH [PLAN]");
 }
 
-static void an_argument_too_many_is_named(void **state) {
-    (void)state;
+TEST(an_argument_too_many_is_named) {
     assert_refused("try a b c",
                    "argument \"c\" is one too many: the usage is meshtf-plan try GRAPH [PLAN]");
 }
 
-static void an_unknown_option_is_named(void **state) {
-    (void)state;
+TEST(an_unknown_option_is_named) {
     assert_refused("try --nonsense a", "Unknown option --nonsense (see --help)");
 }
 
-static void a_wrong_value_is_named(void **state) {
-    (void)state;
+TEST(a_wrong_value_is_named) {
     Line line = parse("try --count three a");
     assert_false(line.good);
     assert_non_null(strstr(line.error->message, "three"));
     line_clear(&line);
 }
 
-static void a_failure_is_one_line_on_standard_error(void **state) {
-    (void)state;
+TEST(a_failure_is_one_line_on_standard_error) {
     int ends[2];
     assert_int_equal(pipe(ends), 0);
     int before = dup(STDERR_FILENO);
@@ -124,8 +116,7 @@ static void a_failure_is_one_line_on_standard_error(void **state) {
     assert_string_equal(got, "meshtf-plan try: f.json: /: wrong\n");
 }
 
-static void sizes_are_read_with_their_units(void **state) {
-    (void)state;
+TEST(sizes_are_read_with_their_units) {
     static const struct {
         const char *text;
         int64_t bytes;
@@ -153,8 +144,7 @@ static void sizes_are_read_with_their_units(void **state) {
     }
 }
 
-static void what_is_no_size_is_refused(void **state) {
-    (void)state;
+TEST(what_is_no_size_is_refused) {
     static const char *const wrong[] = {
         "",
         "GiB",
@@ -186,8 +176,7 @@ static void what_is_no_size_is_refused(void **state) {
     }
 }
 
-static void a_wrong_size_is_quoted(void **state) {
-    (void)state;
+TEST(a_wrong_size_is_quoted) {
     g_autoptr(GError) error = NULL;
     int64_t bytes;
     assert_false(mtf_bytes_parse("many", &bytes, &error));
@@ -195,8 +184,7 @@ static void a_wrong_size_is_quoted(void **state) {
                         "\"many\" is not a size in bytes (like 16GiB, 500MB or 4096)");
 }
 
-static void a_number_outside_its_range_is_named(void **state) {
-    (void)state;
+TEST(a_number_outside_its_range_is_named) {
     g_autoptr(GError) range = NULL, least = NULL;
     assert_true(mtf_option_between("--ring", 1, 1, 8, NULL));
     assert_true(mtf_option_between("--ring", 8, 1, 8, NULL));
@@ -208,8 +196,7 @@ static void a_number_outside_its_range_is_named(void **state) {
     assert_int_equal(mtf_error_exit_status(least), 2);
 }
 
-static void auto_is_no_count(void **state) {
-    (void)state;
+TEST(auto_is_no_count) {
     const char *wrong[] = { "0", "9", "-1", "many", "" };
     int count = -1;
     assert_true(mtf_option_auto_or_count("--stages", "auto", 8, &count, NULL));
@@ -231,8 +218,7 @@ static void assert_formats(char *text, const char *expected) {
     g_free(text);
 }
 
-static void sizes_print_for_people(void **state) {
-    (void)state;
+TEST(sizes_print_for_people) {
     assert_formats(mtf_bytes_format(0), "0 B");
     assert_formats(mtf_bytes_format(1023), "1023 B");
     assert_formats(mtf_bytes_format(1536), "1.50 KiB");
@@ -240,8 +226,7 @@ static void sizes_print_for_people(void **state) {
     assert_formats(mtf_bytes_format(1048575), "1.00 MiB");
 }
 
-static void times_print_with_three_digits(void **state) {
-    (void)state;
+TEST(times_print_with_three_digits) {
     assert_formats(mtf_seconds_format(0), "0 s");
     assert_formats(mtf_seconds_format(1.234), "1.23 s");
     assert_formats(mtf_seconds_format(0.00123456), "1.23 ms");
@@ -250,25 +235,4 @@ static void times_print_with_three_digits(void **state) {
     assert_formats(mtf_seconds_format(12345), "12345 s");
     assert_formats(mtf_seconds_format(0.9996), "1 s");
     assert_formats(mtf_seconds_format(1e-12), "0.001 ns");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(options_are_taken_out_and_arguments_stay),
-        cmocka_unit_test(two_dashes_end_the_options),
-        cmocka_unit_test(a_dash_is_an_argument),
-        cmocka_unit_test(a_missing_argument_shows_the_usage),
-        cmocka_unit_test(an_argument_too_many_is_named),
-        cmocka_unit_test(an_unknown_option_is_named),
-        cmocka_unit_test(a_wrong_value_is_named),
-        cmocka_unit_test(a_failure_is_one_line_on_standard_error),
-        cmocka_unit_test(sizes_are_read_with_their_units),
-        cmocka_unit_test(what_is_no_size_is_refused),
-        cmocka_unit_test(a_wrong_size_is_quoted),
-        cmocka_unit_test(a_number_outside_its_range_is_named),
-        cmocka_unit_test(auto_is_no_count),
-        cmocka_unit_test(sizes_print_for_people),
-        cmocka_unit_test(times_print_with_three_digits),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

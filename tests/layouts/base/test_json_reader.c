@@ -39,8 +39,7 @@ static void assert_says(const GError *error, const char *message) {
     assert_string_equal(error->message, message);
 }
 
-static void a_member_of_another_type_is_told_with_its_place(void **state) {
-    (void)state;
+TEST(a_member_of_another_type_is_told_with_its_place) {
     g_autoptr(MtfJsonDocument) document = parse_good("{\"a\": {\"s\": \"x\", \"n\": 2.5}}");
     MtfJson root = mtf_json_root(document), a, member;
     const char *string = "kept";
@@ -61,8 +60,7 @@ static void a_member_of_another_type_is_told_with_its_place(void **state) {
     assert_int_equal(integer, 7);
 }
 
-static void every_kind_of_value_is_read(void **state) {
-    (void)state;
+TEST(every_kind_of_value_is_read) {
     g_autoptr(MtfJsonDocument) document =
         parse_good(" {\"s\": \"é\\u00e9\", \"n\": -1.5e2, \"b\": true, \"l\": [1, {}]}\n");
     MtfJson root = mtf_json_root(document);
@@ -80,8 +78,7 @@ static void every_kind_of_value_is_read(void **state) {
     assert_int_equal(mtf_json_length(&child), 2);
 }
 
-static void members_are_walked_in_order(void **state) {
-    (void)state;
+TEST(members_are_walked_in_order) {
     g_autoptr(MtfJsonDocument) document = parse_good("{\"b\": 1, \"a\": [10, 20]}");
     MtfJson root = mtf_json_root(document);
     MtfJson member, item;
@@ -99,8 +96,7 @@ static void members_are_walked_in_order(void **state) {
     assert_false(mtf_json_next(&member));
 }
 
-static void an_empty_container_has_no_members(void **state) {
-    (void)state;
+TEST(an_empty_container_has_no_members) {
     g_autoptr(MtfJsonDocument) document = parse_good("[]");
     MtfJson root = mtf_json_root(document);
     MtfJson child;
@@ -108,8 +104,7 @@ static void an_empty_container_has_no_members(void **state) {
     assert_int_equal(mtf_json_length(&root), 0);
 }
 
-static void an_error_names_file_and_path(void **state) {
-    (void)state;
+TEST(an_error_names_file_and_path) {
     g_autoptr(MtfJsonDocument) document = parse_good("{\"a\": [0, {\"b\": \"x\"}]}");
     MtfJson root = mtf_json_root(document);
     MtfJson list, item, leaf;
@@ -123,16 +118,14 @@ static void an_error_names_file_and_path(void **state) {
     assert_true(number == 42);
 }
 
-static void the_root_path_is_a_slash(void **state) {
-    (void)state;
+TEST(the_root_path_is_a_slash) {
     g_autoptr(MtfJsonDocument) document = parse_good("1");
     MtfJson root = mtf_json_root(document);
     g_autofree char *path = mtf_json_path(&root);
     assert_string_equal(path, "/");
 }
 
-static void a_missing_key_is_named(void **state) {
-    (void)state;
+TEST(a_missing_key_is_named) {
     g_autoptr(MtfJsonDocument) document = parse_good("{\"a\": 1}");
     MtfJson root = mtf_json_root(document);
     MtfJson child;
@@ -141,16 +134,14 @@ static void a_missing_key_is_named(void **state) {
     assert_says(error, "f.json: /: key \"b\" is missing");
 }
 
-static void a_key_differs_by_case(void **state) {
-    (void)state;
+TEST(a_key_differs_by_case) {
     g_autoptr(MtfJsonDocument) document = parse_good("{\"Name\": 1}");
     MtfJson root = mtf_json_root(document);
     MtfJson child;
     assert_false(mtf_json_find(&root, "name", &child));
 }
 
-static void getting_from_a_list_is_an_error(void **state) {
-    (void)state;
+TEST(getting_from_a_list_is_an_error) {
     g_autoptr(MtfJsonDocument) document = parse_good("[1]");
     MtfJson root = mtf_json_root(document);
     MtfJson child;
@@ -159,8 +150,7 @@ static void getting_from_a_list_is_an_error(void **state) {
     assert_says(error, "f.json: /: an object is expected here");
 }
 
-static void an_unknown_key_is_named(void **state) {
-    (void)state;
+TEST(an_unknown_key_is_named) {
     static const char *const allowed[] = { "a", "b", NULL };
     g_autoptr(MtfJsonDocument) document = parse_good("{\"a\": 1, \"c\": 2}");
     MtfJson root = mtf_json_root(document);
@@ -169,22 +159,19 @@ static void an_unknown_key_is_named(void **state) {
     assert_says(error, "f.json: /: unknown key \"c\" (known here: a, b)");
 }
 
-static void known_keys_are_accepted(void **state) {
-    (void)state;
+TEST(known_keys_are_accepted) {
     static const char *const allowed[] = { "a", "b", NULL };
     g_autoptr(MtfJsonDocument) document = parse_good("{\"b\": 1}");
     MtfJson root = mtf_json_root(document);
     assert_true(mtf_json_keys(&root, allowed, NULL));
 }
 
-static void a_key_given_twice_is_an_error_anywhere(void **state) {
-    (void)state;
+TEST(a_key_given_twice_is_an_error_anywhere) {
     assert_refused("{\"a\": [{\"x\": 1, \"y\": 2, \"x\": 3}]}",
                    "f.json: /a/0: key \"x\" is given twice");
 }
 
-static void wrong_types_are_errors(void **state) {
-    (void)state;
+TEST(wrong_types_are_errors) {
     g_autoptr(MtfJsonDocument) document = parse_good("null");
     MtfJson root = mtf_json_root(document);
     const char *string = "before";
@@ -211,19 +198,16 @@ static GError *integer_error(const char *text) {
     return error;
 }
 
-static void a_fraction_is_no_integer(void **state) {
-    (void)state;
+TEST(a_fraction_is_no_integer) {
     g_autoptr(GError) error = integer_error("1.5");
     assert_says(error, "f.json: /: 1.5 is not an integer below 2^53");
 }
 
-static void an_integer_with_an_exponent_is_one(void **state) {
-    (void)state;
+TEST(an_integer_with_an_exponent_is_one) {
     assert_null(integer_error("1e3"));
 }
 
-static void the_largest_integer_is_2_53_minus_1(void **state) {
-    (void)state;
+TEST(the_largest_integer_is_2_53_minus_1) {
     assert_null(integer_error("9007199254740991"));
     g_autoptr(GError) exact = integer_error("9007199254740992");
     assert_non_null(exact);
@@ -232,20 +216,17 @@ static void the_largest_integer_is_2_53_minus_1(void **state) {
     assert_non_null(rounded);
 }
 
-static void an_integer_out_of_range_names_the_range(void **state) {
-    (void)state;
+TEST(an_integer_out_of_range_names_the_range) {
     g_autoptr(GError) error = integer_error("-11");
     assert_says(error, "f.json: /: -11 is not between -10 and 9007199254740992");
 }
 
-static void a_number_beyond_double_is_an_error(void **state) {
-    (void)state;
+TEST(a_number_beyond_double_is_an_error) {
     g_autoptr(GError) error = integer_error("1e999");
     assert_says(error, "f.json: /: a finite number is expected here");
 }
 
-static void numbers_that_are_not_json_are_refused(void **state) {
-    (void)state;
+TEST(numbers_that_are_not_json_are_refused) {
     static const char *const wrong[] = { "007", "1.", "-",  "-a",  "1e",       "1e+",
                                          "-01", "+1", ".5", "NaN", "Infinity", "0x10" };
     for (gsize i = 0; i < G_N_ELEMENTS(wrong); i++) {
@@ -258,8 +239,7 @@ static void numbers_that_are_not_json_are_refused(void **state) {
 }
 
 /* As Python writes them into config.json; in strings they are words. */
-static void infinities_of_configs_are_null(void **state) {
-    (void)state;
+TEST(infinities_of_configs_are_null) {
     g_autofree char *path = g_build_filename(g_get_tmp_dir(), "mtf-config-XXXXXX", NULL);
     g_autofree char *text = NULL;
     static const char config[] = "{\"limit\": [0.5, Infinity, -Infinity], \"a\\\"Infinity\": 1}";
@@ -278,15 +258,13 @@ static void infinities_of_configs_are_null(void **state) {
     g_unlink(path);
 }
 
-static void numbers_of_every_json_form_are_read(void **state) {
-    (void)state;
+TEST(numbers_of_every_json_form_are_read) {
     static const char *const right[] = { "0", "-0", "0.5", "10", "1E5", "1e+05", "-1.25e-3" };
     for (gsize i = 0; i < G_N_ELEMENTS(right); i++)
         mtf_json_document_free(parse_good(right[i]));
 }
 
-static void a_number_of_64_characters_is_refused(void **state) {
-    (void)state;
+TEST(a_number_of_64_characters_is_refused) {
     /* cJSON would read the first 63 and find the rest a syntax error. */
     g_autofree char *digits = g_strnfill(64, '1');
     assert_refused(digits, "f.json:1:1: this is not a JSON number");
@@ -294,8 +272,7 @@ static void a_number_of_64_characters_is_refused(void **state) {
     mtf_json_document_free(parse_good(digits));
 }
 
-static void a_syntax_error_names_line_and_column(void **state) {
-    (void)state;
+TEST(a_syntax_error_names_line_and_column) {
     assert_refused("{\n  \"a\": 1,\n  \"b\": x\n}", "f.json:3:8: this is not valid JSON");
     /* The first wrong byte, whatever else is wrong behind it. */
     assert_refused("name: x\nvalue: \001", "f.json:1:1: this is not valid JSON");
@@ -306,8 +283,7 @@ static void a_syntax_error_names_line_and_column(void **state) {
                    "f.json:1:7: a control character stands in a string (a quote may be missing)");
 }
 
-static void cut_off_text_is_an_error(void **state) {
-    (void)state;
+TEST(cut_off_text_is_an_error) {
     static const char whole[] = "{\"a\": [1, \"b\\n\", {\"c\": null}], \"d\": true}";
     for (gsize length = 0; length < sizeof whole - 1; length++) {
         g_autofree char *text = g_strndup(whole, length);
@@ -320,38 +296,32 @@ static void cut_off_text_is_an_error(void **state) {
     assert_refused("[1, 2", "f.json:1:5: the JSON text ends too early");
 }
 
-static void text_after_the_value_is_an_error(void **state) {
-    (void)state;
+TEST(text_after_the_value_is_an_error) {
     assert_refused("{} {}", "f.json:1:4: text follows the end of the JSON value");
 }
 
-static void the_bytes_may_end_without_a_nul(void **state) {
-    (void)state;
+TEST(the_bytes_may_end_without_a_nul) {
     char text[2] = { '4', '2' };
     g_autoptr(MtfJsonDocument) document = mtf_json_document_parse("f.json", text, 2, NULL);
     assert_non_null(document);
 }
 
-static void invalid_utf8_is_an_error(void **state) {
-    (void)state;
+TEST(invalid_utf8_is_an_error) {
     assert_refused("{\"a\": \"\xff\"}", "f.json: byte 7 is not valid UTF-8 text");
     assert_refused_bytes("[1\0]", 4, "f.json: byte 2 is not valid UTF-8 text");
 }
 
-static void a_string_cannot_be_cut_by_an_escaped_nul(void **state) {
-    (void)state;
+TEST(a_string_cannot_be_cut_by_an_escaped_nul) {
     assert_refused("[\"a\\u0000b\"]", "f.json:1:4: \\u0000 is not allowed in a string");
 }
 
-static void control_characters_are_refused(void **state) {
-    (void)state;
+TEST(control_characters_are_refused) {
     assert_refused("[\"a\nb\"]",
                    "f.json:1:4: a control character stands in a string (a quote may be missing)");
     assert_refused("[\v]", "f.json:1:2: a control character stands here");
 }
 
-static void brackets_within_strings_do_not_nest(void **state) {
-    (void)state;
+TEST(brackets_within_strings_do_not_nest) {
     g_autoptr(GString) text = g_string_new("\"\\\"");
     for (int i = 0; i < 1000; i++)
         g_string_append_c(text, '[');
@@ -366,8 +336,7 @@ static void nest(GString *text, int depth) {
         g_string_append_c(text, ']');
 }
 
-static void deep_nesting_is_an_error_not_a_crash(void **state) {
-    (void)state;
+TEST(deep_nesting_is_an_error_not_a_crash) {
     g_autoptr(GString) deep = g_string_new(NULL);
     nest(deep, 1000000);
     assert_refused(deep->str, "f.json:1:513: brackets nest deeper than 512 levels here");
@@ -376,8 +345,7 @@ static void deep_nesting_is_an_error_not_a_crash(void **state) {
     mtf_json_document_free(parse_good(fine->str));
 }
 
-static void another_version_is_an_error(void **state) {
-    (void)state;
+TEST(another_version_is_an_error) {
     g_autoptr(MtfJsonDocument) document = parse_good("{\"meshtf_graph\": 2}");
     MtfJson root = mtf_json_root(document);
     g_autoptr(GError) error = NULL;
@@ -386,8 +354,7 @@ static void another_version_is_an_error(void **state) {
     assert_says(error, "f.json: /meshtf_graph: version 2 is not 1, the one this program reads");
 }
 
-static void a_file_of_another_kind_is_an_error(void **state) {
-    (void)state;
+TEST(a_file_of_another_kind_is_an_error) {
     g_autoptr(MtfJsonDocument) document = parse_good("{\"meshtf_plan\": 1}");
     MtfJson root = mtf_json_root(document);
     g_autoptr(GError) error = NULL;
@@ -423,8 +390,7 @@ static void gzip_to(const char *path, const char *text) {
     assert_int_equal(gzclose(file), Z_OK);
 }
 
-static void plain_and_gzip_files_read_alike(void **state) {
-    (void)state;
+TEST(plain_and_gzip_files_read_alike) {
     Scratch scratch = scratch_new("[1, 2]\n", 7);
     gsize length = 0;
     g_autofree char *plain = mtf_file_read(scratch.path, &length, NULL);
@@ -437,8 +403,7 @@ static void plain_and_gzip_files_read_alike(void **state) {
     scratch_clear(&scratch);
 }
 
-static void a_cut_off_gzip_file_is_an_error(void **state) {
-    (void)state;
+TEST(a_cut_off_gzip_file_is_an_error) {
     Scratch scratch = scratch_new("", 0);
     gzip_to(scratch.path, "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]");
     g_autofree char *bytes = NULL;
@@ -455,8 +420,7 @@ static void a_cut_off_gzip_file_is_an_error(void **state) {
     scratch_clear(&scratch);
 }
 
-static void a_damaged_gzip_file_is_an_error(void **state) {
-    (void)state;
+TEST(a_damaged_gzip_file_is_an_error) {
     Scratch scratch = scratch_new("", 0);
     gzip_to(scratch.path, "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]");
     g_autofree char *bytes = NULL;
@@ -470,8 +434,7 @@ static void a_damaged_gzip_file_is_an_error(void **state) {
     scratch_clear(&scratch);
 }
 
-static void a_missing_file_and_a_folder_are_errors(void **state) {
-    (void)state;
+TEST(a_missing_file_and_a_folder_are_errors) {
     Scratch scratch = scratch_new("", 0);
     g_autoptr(GError) folder = NULL;
     assert_null(mtf_json_document_load(scratch.folder, &folder));
@@ -484,15 +447,13 @@ static void a_missing_file_and_a_folder_are_errors(void **state) {
     scratch_clear(&scratch);
 }
 
-static void a_device_is_an_error_at_once(void **state) {
-    (void)state;
+TEST(a_device_is_an_error_at_once) {
     g_autoptr(GError) error = NULL;
     assert_null(mtf_json_document_load("/dev/zero", &error));
     assert_says(error, "/dev/zero: is a device, where a file is expected");
 }
 
-static void a_dash_is_standard_input(void **state) {
-    (void)state;
+TEST(a_dash_is_standard_input) {
     int ends[2];
     assert_int_equal(pipe(ends), 0);
     assert_int_equal(write(ends[1], "[}", 2), 2);
@@ -507,53 +468,6 @@ static void a_dash_is_standard_input(void **state) {
     assert_says(error, "standard input:1:2: this is not valid JSON");
 }
 
-static void the_free_function_accepts_null(void **state) {
-    (void)state;
+TEST(the_free_function_accepts_null) {
     mtf_json_document_free(NULL);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_kind_of_value_is_read),
-        cmocka_unit_test(a_member_of_another_type_is_told_with_its_place),
-        cmocka_unit_test(members_are_walked_in_order),
-        cmocka_unit_test(an_empty_container_has_no_members),
-        cmocka_unit_test(an_error_names_file_and_path),
-        cmocka_unit_test(the_root_path_is_a_slash),
-        cmocka_unit_test(a_missing_key_is_named),
-        cmocka_unit_test(a_key_differs_by_case),
-        cmocka_unit_test(getting_from_a_list_is_an_error),
-        cmocka_unit_test(an_unknown_key_is_named),
-        cmocka_unit_test(known_keys_are_accepted),
-        cmocka_unit_test(a_key_given_twice_is_an_error_anywhere),
-        cmocka_unit_test(wrong_types_are_errors),
-        cmocka_unit_test(a_fraction_is_no_integer),
-        cmocka_unit_test(an_integer_with_an_exponent_is_one),
-        cmocka_unit_test(the_largest_integer_is_2_53_minus_1),
-        cmocka_unit_test(an_integer_out_of_range_names_the_range),
-        cmocka_unit_test(a_number_beyond_double_is_an_error),
-        cmocka_unit_test(numbers_that_are_not_json_are_refused),
-        cmocka_unit_test(infinities_of_configs_are_null),
-        cmocka_unit_test(numbers_of_every_json_form_are_read),
-        cmocka_unit_test(a_number_of_64_characters_is_refused),
-        cmocka_unit_test(a_syntax_error_names_line_and_column),
-        cmocka_unit_test(cut_off_text_is_an_error),
-        cmocka_unit_test(text_after_the_value_is_an_error),
-        cmocka_unit_test(the_bytes_may_end_without_a_nul),
-        cmocka_unit_test(invalid_utf8_is_an_error),
-        cmocka_unit_test(a_string_cannot_be_cut_by_an_escaped_nul),
-        cmocka_unit_test(control_characters_are_refused),
-        cmocka_unit_test(brackets_within_strings_do_not_nest),
-        cmocka_unit_test(deep_nesting_is_an_error_not_a_crash),
-        cmocka_unit_test(another_version_is_an_error),
-        cmocka_unit_test(a_file_of_another_kind_is_an_error),
-        cmocka_unit_test(plain_and_gzip_files_read_alike),
-        cmocka_unit_test(a_cut_off_gzip_file_is_an_error),
-        cmocka_unit_test(a_damaged_gzip_file_is_an_error),
-        cmocka_unit_test(a_missing_file_and_a_folder_are_errors),
-        cmocka_unit_test(a_device_is_an_error_at_once),
-        cmocka_unit_test(a_dash_is_standard_input),
-        cmocka_unit_test(the_free_function_accepts_null),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

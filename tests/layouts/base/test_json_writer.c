@@ -26,16 +26,14 @@ static void assert_prints(cJSON *item, const char *expected) {
     assert_string_equal(text, expected);
 }
 
-static void integers_keep_every_digit(void **state) {
-    (void)state;
+TEST(integers_keep_every_digit) {
     assert_prints(mtf_json_new_integer(1000000000000000), "[1000000000000000]");
     assert_prints(mtf_json_new_integer(INT64_MAX), "[9223372036854775807]");
     assert_prints(mtf_json_new_integer(INT64_MIN), "[-9223372036854775808]");
     assert_prints(mtf_json_new_integer(0), "[0]");
 }
 
-static void numbers_print_with_the_fewest_digits(void **state) {
-    (void)state;
+TEST(numbers_print_with_the_fewest_digits) {
     assert_prints(mtf_json_new_number(0.1), "[0.1]");
     assert_prints(mtf_json_new_number(1.0 / 3), "[0.3333333333333333]");
     assert_prints(mtf_json_new_number(2.3e13), "[2.3e+13]");
@@ -43,8 +41,7 @@ static void numbers_print_with_the_fewest_digits(void **state) {
     assert_prints(mtf_json_new_number(12345678), "[12345678]");
 }
 
-static void numbers_read_back_equal(void **state) {
-    (void)state;
+TEST(numbers_read_back_equal) {
     double value = 1;
     for (int i = 0; i < 2000; i++) {
         value = fmod(value * 1103515245.7 + 12345.678, 1e9);
@@ -54,8 +51,7 @@ static void numbers_read_back_equal(void **state) {
     }
 }
 
-static void what_is_not_finite_becomes_null(void **state) {
-    (void)state;
+TEST(what_is_not_finite_becomes_null) {
     assert_prints(mtf_json_new_number((double)INFINITY), "[null]");
     assert_prints(mtf_json_new_number((double)NAN), "[null]");
 }
@@ -74,8 +70,7 @@ static cJSON *sample(void) {
     return tree;
 }
 
-static void a_tree_prints_one_list_element_a_line(void **state) {
-    (void)state;
+TEST(a_tree_prints_one_list_element_a_line) {
     cJSON *tree = sample();
     g_autofree char *text = mtf_json_print(tree);
     cJSON_Delete(tree);
@@ -90,8 +85,7 @@ static void a_tree_prints_one_list_element_a_line(void **state) {
                               "}\n");
 }
 
-static void what_is_printed_reads_back(void **state) {
-    (void)state;
+TEST(what_is_printed_reads_back) {
     cJSON *tree = sample();
     g_autofree char *text = mtf_json_print(tree);
     cJSON_Delete(tree);
@@ -106,8 +100,7 @@ static void what_is_printed_reads_back(void **state) {
     assert_string_equal(string, "a\nb");
 }
 
-static void a_bare_value_prints_on_one_line(void **state) {
-    (void)state;
+TEST(a_bare_value_prints_on_one_line) {
     cJSON *value = mtf_json_new_integer(7);
     g_autofree char *text = mtf_json_print(value);
     cJSON_Delete(value);
@@ -139,20 +132,20 @@ static void assert_holds(const char *path, const char *expected) {
     assert_string_equal(text, expected);
 }
 
-static void a_file_is_replaced_whole(void **state) {
+TEST_WITH(a_file_is_replaced_whole, make_folder, remove_folder) {
     g_autofree char *path = g_build_filename(*state, "plan.json", NULL);
     assert_true(mtf_file_write(path, "a longer text\n", 14, NULL));
     assert_true(mtf_file_write(path, "text\n", 5, NULL));
     assert_holds(path, "text\n");
 }
 
-static void a_tree_is_saved_as_it_prints(void **state) {
+TEST_WITH(a_tree_is_saved_as_it_prints, make_folder, remove_folder) {
     g_autofree char *path = g_build_filename(*state, "tree.json", NULL);
     assert_true(mtf_json_save(mtf_json_new_integer(7), path, NULL));
     assert_holds(path, "7\n");
 }
 
-static void nothing_else_is_left_in_the_folder(void **state) {
+TEST_WITH(nothing_else_is_left_in_the_folder, make_folder, remove_folder) {
     g_autofree char *path = g_build_filename(*state, "plan.json", NULL);
     assert_true(mtf_file_write(path, "text\n", 5, NULL));
     GDir *dir = g_dir_open(*state, 0, NULL);
@@ -161,7 +154,7 @@ static void nothing_else_is_left_in_the_folder(void **state) {
     g_dir_close(dir);
 }
 
-static void a_folder_that_is_not_there_is_bad_input(void **state) {
+TEST_WITH(a_folder_that_is_not_there_is_bad_input, make_folder, remove_folder) {
     g_autofree char *path = g_build_filename(*state, "absent", "plan.json", NULL);
     g_autoptr(GError) error = NULL;
     assert_false(mtf_file_write(path, "text\n", 5, &error));
@@ -169,7 +162,7 @@ static void a_folder_that_is_not_there_is_bad_input(void **state) {
     assert_non_null(strstr(error->message, "absent/plan.json: cannot be written: "));
 }
 
-static void a_symbolic_link_stays_one(void **state) {
+TEST_WITH(a_symbolic_link_stays_one, make_folder, remove_folder) {
     g_autofree char *path = g_build_filename(*state, "plan.json", NULL);
     g_autofree char *link_path = g_build_filename(*state, "link.json", NULL);
     assert_true(mtf_file_write(path, "old\n", 4, NULL));
@@ -179,7 +172,7 @@ static void a_symbolic_link_stays_one(void **state) {
     assert_holds(path, "new\n");
 }
 
-static void a_pipe_is_written_to_and_not_replaced(void **state) {
+TEST_WITH(a_pipe_is_written_to_and_not_replaced, make_folder, remove_folder) {
     g_autofree char *path = g_build_filename(*state, "pipe", NULL);
     assert_int_equal(mkfifo(path, 0600), 0);
     int reader = g_open(path, O_RDONLY | O_NONBLOCK, 0);
@@ -191,26 +184,4 @@ static void a_pipe_is_written_to_and_not_replaced(void **state) {
     struct stat status;
     assert_int_equal(stat(path, &status), 0);
     assert_true(S_ISFIFO(status.st_mode));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(integers_keep_every_digit),
-        cmocka_unit_test(numbers_print_with_the_fewest_digits),
-        cmocka_unit_test(numbers_read_back_equal),
-        cmocka_unit_test(what_is_not_finite_becomes_null),
-        cmocka_unit_test(a_tree_prints_one_list_element_a_line),
-        cmocka_unit_test(what_is_printed_reads_back),
-        cmocka_unit_test(a_bare_value_prints_on_one_line),
-        cmocka_unit_test_setup_teardown(a_file_is_replaced_whole, make_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(a_tree_is_saved_as_it_prints, make_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(nothing_else_is_left_in_the_folder, make_folder,
-                                        remove_folder),
-        cmocka_unit_test_setup_teardown(a_folder_that_is_not_there_is_bad_input, make_folder,
-                                        remove_folder),
-        cmocka_unit_test_setup_teardown(a_symbolic_link_stays_one, make_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(a_pipe_is_written_to_and_not_replaced, make_folder,
-                                        remove_folder),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,7 +29,7 @@ static void expect_refusal(bool (*check)(const char *, GError **), const char *p
         fail_msg("it says \"%s\" and not \"%s\"", error->message, why);
 }
 
-static void a_new_file_standard_output_and_a_device_can_be_written(void **state) {
+TEST(a_new_file_standard_output_and_a_device_can_be_written) {
     g_autofree char *path = g_build_filename(*state, "plan.json", NULL);
     assert_true(mtf_output_check_file(path, NULL));
     assert_true(mtf_output_check_file("plan.json", NULL));
@@ -39,7 +39,7 @@ static void a_new_file_standard_output_and_a_device_can_be_written(void **state)
     assert_false(g_file_test(path, G_FILE_TEST_EXISTS));
 }
 
-static void a_file_that_has_no_place_is_bad_input(void **state) {
+TEST(a_file_that_has_no_place_is_bad_input) {
     g_autofree char *lost = g_build_filename(*state, "absent", "plan.json", NULL);
     expect_refusal(mtf_output_check_file, lost, "/absent: No such file or directory");
     expect_refusal(mtf_output_check_file, *state, "cannot be written: it is a folder");
@@ -47,7 +47,7 @@ static void a_file_that_has_no_place_is_bad_input(void **state) {
     expect_refusal(mtf_output_check_file, "/dev/null/plan.json", "/dev/null is not a folder");
 }
 
-static void a_folder_may_have_to_be_made(void **state) {
+TEST(a_folder_may_have_to_be_made) {
     g_autofree char *deep = g_build_filename(*state, "a", "b", "c", NULL);
     assert_true(mtf_output_check_folder(deep, NULL));
     assert_true(mtf_output_check_folder(*state, NULL));
@@ -72,19 +72,12 @@ static int child_status(const char *device, int status) {
     return WIFEXITED(result) ? WEXITSTATUS(result) : -1;
 }
 
-static void what_standard_output_does_not_take_is_a_failure(void **state) {
-    (void)state;
+TEST(what_standard_output_does_not_take_is_a_failure) {
     assert_int_equal(child_status("/dev/null", 0), 0);
     assert_int_equal(child_status("/dev/full", 0), 1);
     assert_int_equal(child_status("/dev/full", 75), 75);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_new_file_standard_output_and_a_device_can_be_written),
-        cmocka_unit_test(a_file_that_has_no_place_is_bad_input),
-        cmocka_unit_test(a_folder_may_have_to_be_made),
-        cmocka_unit_test(what_standard_output_does_not_take_is_a_failure),
-    };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return mtf_tests_run(make_folder, remove_folder);
 }

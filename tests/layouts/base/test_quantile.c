@@ -13,8 +13,7 @@ static int below(const double *values, int n, double limit) {
     return count;
 }
 
-static void as_many_values_lie_below_as_above(void **state) {
-    (void)state;
+TEST(as_many_values_lie_below_as_above) {
     for (guint32 seed = 0; seed < 500; seed++) {
         g_autoptr(GRand) random = g_rand_new_with_seed(seed);
         double values[20];
@@ -29,18 +28,9 @@ static void as_many_values_lie_below_as_above(void **state) {
     }
 }
 
-static void of_an_even_number_it_is_the_mean_of_the_middle_two(void **state) {
-    (void)state;
+TEST(of_an_even_number_it_is_the_mean_of_the_middle_two) {
     double four[] = { 7, 1, 4, 3 }, three[] = { 9, 1, 2 };
     assert_true(mtf_median(four, 4) == 3.5);
     assert_true(mtf_median(three, 3) == 2);
     assert_true(mtf_first_quarter(four, 4) == 3);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(as_many_values_lie_below_as_above),
-        cmocka_unit_test(of_an_even_number_it_is_the_mean_of_the_middle_two),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -162,8 +162,7 @@ static int check_algorithm(MtfExchangeAlgorithm algorithm) {
 
 /* 3 kinds, 12 shapes, 5 kinds of blocks; recursive halving scatters and gathers among 2, 4 and 8 alone,
  * bucket and hierarchical want several axes. One that this list lacks is told. */
-static void every_algorithm_does_every_collective_it_applies_to(void **state) {
-    (void)state;
+TEST(every_algorithm_does_every_collective_it_applies_to) {
     static const int wanted[MTF_EXCHANGE_ALGORITHMS] = {
         [MTF_EXCHANGE_RING] = 3 * 12 * 5,
         [MTF_EXCHANGE_BIDIRECTIONAL_RING] = 3 * 12 * 5,
@@ -181,8 +180,7 @@ static void every_algorithm_does_every_collective_it_applies_to(void **state) {
 
 /* n = 8, blocks of 6 elements: an allreduce sends 2 * 7/8 of the vector by all of them (Patarasuk
  * and Yuan's bound); recursive halving in 2 * 3 rounds, the ring in 2 * 7. */
-static void bandwidth_optimal_algorithms_send_the_least(void **state) {
-    (void)state;
+TEST(bandwidth_optimal_algorithms_send_the_least) {
     static const struct {
         MtfExchangeAlgorithm algorithm;
         int shape, rounds;
@@ -203,8 +201,7 @@ static void bandwidth_optimal_algorithms_send_the_least(void **state) {
 
 /* Five members: 1 gives its 30 elements to 0, which sends 2 * 3/4 of them among four (30/4 rounds
  * down to 7 or up to 8 elements a part) and all of them back. */
-static void members_beyond_a_power_of_two_are_folded(void **state) {
-    (void)state;
+TEST(members_beyond_a_power_of_two_are_folded) {
     Group g;
     group_init(&g, MTF_RESHARD_ALLREDUCE, 3, 0);
     run_group(&g, MTF_EXCHANGE_RECURSIVE);
@@ -213,28 +210,15 @@ static void members_beyond_a_power_of_two_are_folded(void **state) {
     group_clear(&g);
 }
 
-static void names_are_found_again(void **state) {
-    (void)state;
+TEST(names_are_found_again) {
     for (int i = 0; i < MTF_EXCHANGE_ALGORITHMS; i++)
         assert_int_equal(
             mtf_exchange_algorithm_find(mtf_exchange_algorithm_name((MtfExchangeAlgorithm)i)), i);
     assert_int_equal(mtf_exchange_algorithm_find("carrier-pigeon"), -1);
 }
 
-static void even_blocks_differ_by_one_at_most(void **state) {
-    (void)state;
+TEST(even_blocks_differ_by_one_at_most) {
     int64_t blocks[3];
     mtf_exchange_even_blocks(7, 3, blocks);
     assert_true(blocks[0] == 2 && blocks[1] == 2 && blocks[2] == 3);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_algorithm_does_every_collective_it_applies_to),
-        cmocka_unit_test(bandwidth_optimal_algorithms_send_the_least),
-        cmocka_unit_test(members_beyond_a_power_of_two_are_folded),
-        cmocka_unit_test(names_are_found_again),
-        cmocka_unit_test(even_blocks_differ_by_one_at_most),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,8 +43,7 @@ static void assert_refused(const char *operations, const char *why) {
 #define PRODUCT "{'name': 'p', 'op': 'einsum', 'inputs': ['x', 'w'], 'dims': ['b']}"
 #define MEAN(of) "{'name': 'l', 'op': 'reduce_mean', 'inputs': ['" of "'], 'dims': []}"
 
-static void what_mixes_examples_is_refused_by_name(void **state) {
-    (void)state;
+TEST(what_mixes_examples_is_refused_by_name) {
     assert_refused(PRODUCT ", {'name': 'm', 'op': 'reduce_mean', 'inputs': ['p'], 'dims': []}, "
                            "{'name': 'n', 'op': 'subtract', 'inputs': ['p', 'm']}, " MEAN("n"),
                    "operation \"n\" (subtract) reads \"m\", which sums over the batch, example by "
@@ -69,16 +68,14 @@ static void what_mixes_examples_is_refused_by_name(void **state) {
 }
 
 /* Divided by a sum that the model decides, the loss is no weighted mean. */
-static void weights_are_not_the_models(void **state) {
-    (void)state;
+TEST(weights_are_not_the_models) {
     assert_refused(PRODUCT ", {'name': 't', 'op': 'einsum', 'inputs': ['p', 'y'], 'dims': []}, "
                            "{'name': 'u', 'op': 'reduce_sum', 'inputs': ['p'], 'dims': []}, "
                            "{'name': 'l', 'op': 'divide', 'inputs': ['t', 'u']}",
                    "operation \"l\" (divide) reads \"t\"");
 }
 
-static void the_batch_is_the_inputs_first_dimension(void **state) {
-    (void)state;
+TEST(the_batch_is_the_inputs_first_dimension) {
     g_autoptr(GError) error = NULL, unknown = NULL, uneven = NULL, other_name = NULL;
     g_autoptr(MtfGraph) graph = forward(PRODUCT ", " MEAN("p"));
     int batch = mtf_batch_dimension(graph, NULL, NULL);
@@ -105,8 +102,7 @@ static void the_batch_is_the_inputs_first_dimension(void **state) {
 }
 
 /* A mean over 12 examples: each of 3 micro-batches gives 4 of its terms. Its gradient is 1/12. */
-static void a_micro_batch_gives_its_terms_of_the_whole_mean(void **state) {
-    (void)state;
+TEST(a_micro_batch_gives_its_terms_of_the_whole_mean) {
     g_autoptr(MtfGraph) graph = training(PRODUCT ", " MEAN("p"), 3, NULL);
     assert_int_equal(mtf_graph_microbatches(graph), 3);
     assert_int_equal(mtf_graph_size(graph, mtf_graph_batch(graph)), 4);
@@ -123,8 +119,7 @@ static void a_micro_batch_gives_its_terms_of_the_whole_mean(void **state) {
 }
 
 /* A gradient whose parts are partial over the ranks is reduced once, after the last micro-batch. */
-static void gradients_are_reduced_once_a_step(void **state) {
-    (void)state;
+TEST(gradients_are_reduced_once_a_step) {
     g_autoptr(MtfGraph) graph = training(PRODUCT ", " MEAN("p"), 3, NULL);
     MtfMesh mesh;
     assert_true(mtf_mesh_parse("r:2", 0, &mesh, NULL));
@@ -145,8 +140,7 @@ static void gradients_are_reduced_once_a_step(void **state) {
 
 /* The accumulated gradient's storage lives from the first instruction of a micro-batch on: what an
  * early instruction writes must not lie there. */
-static void a_sum_outlives_every_micro_batch(void **state) {
-    (void)state;
+TEST(a_sum_outlives_every_micro_batch) {
     g_autoptr(MtfGraph) graph = training(PRODUCT ", " MEAN("p"), 3, NULL);
     MtfMesh mesh = { 0 };
     g_autoptr(MtfLayout) layout = mtf_layout_new(graph, &mesh);
@@ -165,8 +159,7 @@ static void a_sum_outlives_every_micro_batch(void **state) {
     assert_int_equal(sums, 2);
 }
 
-static void a_sum_is_not_read_before_it_is_complete(void **state) {
-    (void)state;
+TEST(a_sum_is_not_read_before_it_is_complete) {
     g_autoptr(GError) error = NULL;
     g_autoptr(MtfGraph) graph = training(PRODUCT ", " MEAN("p"), 3, NULL);
     int update = mtf_graph_find_operation(graph, "update/w");
@@ -178,8 +171,7 @@ static void a_sum_is_not_read_before_it_is_complete(void **state) {
 }
 
 /* Of a term that several variables take, and of a loss that one takes, there is one sum. */
-static void what_several_variables_take_is_accumulated_once(void **state) {
-    (void)state;
+TEST(what_several_variables_take_is_accumulated_once) {
     g_autoptr(GError) error = NULL;
     g_autoptr(MtfGraph) graph = mtf_test_graph(
         "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'b': 12, 'd': 5}, 'inputs': "
@@ -209,8 +201,7 @@ static void what_several_variables_take_is_accumulated_once(void **state) {
 }
 
 /* A row of one's own that adds up would add up sums. */
-static void graphs_that_add_up_by_themselves_are_refused(void **state) {
-    (void)state;
+TEST(graphs_that_add_up_by_themselves_are_refused) {
     g_autoptr(GError) error = NULL;
     const char *sums = PRODUCT ", {'name': 's', 'op': 'accumulate', 'inputs': ['p']}, " MEAN("p");
     g_autoptr(MtfGraph) whole = training(sums, 1, NULL);
@@ -221,8 +212,7 @@ static void graphs_that_add_up_by_themselves_are_refused(void **state) {
                         "step does not do by itself");
 }
 
-static void what_the_backward_pass_leaves_are_gradients(void **state) {
-    (void)state;
+TEST(what_the_backward_pass_leaves_are_gradients) {
     g_autoptr(GError) error = NULL;
     g_autoptr(MtfGraph) written = forward(PRODUCT ", " MEAN("p"));
     g_autoptr(MtfGraph) whole = mtf_training_graph(written, NULL);
@@ -241,8 +231,7 @@ static void assert_not_divided(MtfGraph *training, const char *why) {
 }
 
 /* A training graph that updates by itself says when: else each micro-batch would. */
-static void what_variables_become_is_made_once_a_step(void **state) {
-    (void)state;
+TEST(what_variables_become_is_made_once_a_step) {
     g_autoptr(MtfGraph) graph = mtf_test_graph(
         "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'b': 12, 'd': 5}, 'inputs': "
         "[{'name': 'x', 'dims': ['b', 'd'], 'feed': 'features'}], 'variables': [{'name': 'w', "
@@ -272,8 +261,7 @@ static MtfGraph *weighted(const char *further, const char *value) {
 }
 
 /* A variable may take it, and nothing of a micro-batch half of it. */
-static void a_mean_by_weights_is_read_once_a_step(void **state) {
-    (void)state;
+TEST(a_mean_by_weights_is_read_once_a_step) {
     g_autoptr(MtfGraph) half =
         weighted(", {'name': 'h', 'op': 'scale', 'inputs': ['l'], 'factor': 0.5}", "h");
     assert_not_divided(half, "operation \"h\" reads the loss \"l\", a mean by weights, which is "
@@ -285,31 +273,11 @@ static void a_mean_by_weights_is_read_once_a_step(void **state) {
     assert_int_equal(mtf_operation_times(all, mtf_graph_find_operation(all, "l")), 1);
 }
 
-static void the_form_of_a_step_is_told(void **state) {
-    (void)state;
+TEST(the_form_of_a_step_is_told) {
     g_autoptr(MtfGraph) whole = training(PRODUCT ", " MEAN("p"), 1, NULL);
     g_autoptr(MtfGraph) parts = training(PRODUCT ", " MEAN("p"), 3, NULL);
     g_autofree char *piece = mtf_graph_step_format(whole);
     g_autofree char *three = mtf_graph_step_format(parts);
     assert_string_equal(piece, "in one piece");
     assert_string_equal(three, "in 3 micro-batches of 4");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_mixes_examples_is_refused_by_name),
-        cmocka_unit_test(weights_are_not_the_models),
-        cmocka_unit_test(the_batch_is_the_inputs_first_dimension),
-        cmocka_unit_test(a_micro_batch_gives_its_terms_of_the_whole_mean),
-        cmocka_unit_test(gradients_are_reduced_once_a_step),
-        cmocka_unit_test(a_sum_outlives_every_micro_batch),
-        cmocka_unit_test(a_sum_is_not_read_before_it_is_complete),
-        cmocka_unit_test(what_several_variables_take_is_accumulated_once),
-        cmocka_unit_test(graphs_that_add_up_by_themselves_are_refused),
-        cmocka_unit_test(what_the_backward_pass_leaves_are_gradients),
-        cmocka_unit_test(what_variables_become_is_made_once_a_step),
-        cmocka_unit_test(a_mean_by_weights_is_read_once_a_step),
-        cmocka_unit_test(the_form_of_a_step_is_told),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,8 +53,7 @@ static int last_backward(const MtfGraph *graph) {
 
 /* Weights, m and v take 3 * 6 squares either way. The gradients of all but one or two layers need
  * not be there at once. */
-static void gradients_are_not_all_there_at_once(void **state) {
-    (void)state;
+TEST(gradients_are_not_all_there_at_once) {
     const int64_t square = SIDE * SIDE * (int64_t)sizeof(float);
     g_autoptr(MtfGraph) written = forward(0);
     g_autoptr(MtfGraph) late = mtf_training_graph(written, NULL);
@@ -65,8 +64,7 @@ static void gradients_are_not_all_there_at_once(void **state) {
 
 /* The last layer's gradient comes first; its update waits for the product that reads the weights.
  */
-static void an_update_follows_what_reads_its_variable(void **state) {
-    (void)state;
+TEST(an_update_follows_what_reads_its_variable) {
     g_autoptr(MtfGraph) written = forward(0);
     g_autoptr(MtfGraph) late = mtf_training_graph(written, NULL);
     g_autoptr(MtfGraph) graph = early_updates(late);
@@ -79,8 +77,7 @@ static void an_update_follows_what_reads_its_variable(void **state) {
             assert_int_not_equal(mtf_graph_operation(graph, i)->inputs[k], variable);
 }
 
-static void what_needs_all_gradients_stays_behind_them(void **state) {
-    (void)state;
+TEST(what_needs_all_gradients_stays_behind_them) {
     g_autoptr(MtfGraph) clipping = forward(1);
     g_autoptr(MtfGraph) late = mtf_training_graph(clipping, NULL);
     g_autoptr(MtfGraph) clipped = early_updates(late);
@@ -88,13 +85,4 @@ static void what_needs_all_gradients_stays_behind_them(void **state) {
     g_autoptr(MtfGraph) parts = forward(0);
     g_autoptr(MtfGraph) accumulated = mtf_test_microbatches(parts, 2, NULL);
     assert_true(first_update(accumulated) > last_backward(accumulated));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_are_not_all_there_at_once),
-        cmocka_unit_test(an_update_follows_what_reads_its_variable),
-        cmocka_unit_test(what_needs_all_gradients_stays_behind_them),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

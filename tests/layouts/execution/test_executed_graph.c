@@ -59,8 +59,7 @@ static int added_after_reading(const MtfGraph *graph, const MtfDivision *divisio
     return (int)(executed->operations->len - graph->operations->len);
 }
 
-static void what_is_run_follows_from_what_is_trained(void **state) {
-    (void)state;
+TEST(what_is_run_follows_from_what_is_trained) {
     for (int bf16 = 0; bf16 < 2; bf16++) {
         g_autoptr(MtfGraph) graph = training(bf16 != 0);
         for (int recompute = 0; recompute < MTF_RECOMPUTES; recompute++)
@@ -73,8 +72,7 @@ static void what_is_run_follows_from_what_is_trained(void **state) {
     }
 }
 
-static void stages_follow_each_by_its_own(void **state) {
-    (void)state;
+TEST(stages_follow_each_by_its_own) {
     g_autoptr(MtfGraph) graph = staged();
     static const MtfKept ways[] = { { .recompute = MTF_RECOMPUTE_NONE },
                                     { .recompute = MTF_RECOMPUTE_CHEAP },
@@ -89,8 +87,7 @@ static void stages_follow_each_by_its_own(void **state) {
 }
 
 /* Each of eight gradients is summed, and the loss; in bfloat16 the former are rounded. */
-static void files_hold_the_whole_step(void **state) {
-    (void)state;
+TEST(files_hold_the_whole_step) {
     for (int bf16 = 0; bf16 < 2; bf16++) {
         g_autoptr(MtfGraph) graph = training(bf16 != 0);
         for (int m = 1; m <= 8; m *= 2) {
@@ -107,8 +104,7 @@ static void files_hold_the_whole_step(void **state) {
 }
 
 /* In stages, too, which each sum what is theirs. */
-static void sums_are_of_the_stage_of_what_they_sum(void **state) {
-    (void)state;
+TEST(sums_are_of_the_stage_of_what_they_sum) {
     g_autoptr(MtfGraph) graph = staged();
     const MtfDivision division = { .microbatches = 4,
                                    .batch = mtf_graph_find_dimension(graph, "b") };
@@ -126,8 +122,7 @@ static void sums_are_of_the_stage_of_what_they_sum(void **state) {
     assert_int_equal(sums, 9);
 }
 
-static void files_hold_attention_whole(void **state) {
-    (void)state;
+TEST(files_hold_attention_whole) {
     for (int bf16 = 0; bf16 < 2; bf16++) {
         g_autoptr(MtfGraph) graph = attention_training(bf16 != 0);
         const MtfDivision ring = { .ring = 3 }, parts = { .key_parts = 4 };
@@ -138,8 +133,7 @@ static void files_hold_attention_whole(void **state) {
 }
 
 /* Counted in each stage: of the first its first layer, of the second both. */
-static void layers_are_counted_in_each_stage(void **state) {
-    (void)state;
+TEST(layers_are_counted_in_each_stage) {
     static const int expected[] = { 1, 0, 1, 1 };
     g_autoptr(MtfGraph) graph = staged();
     static const MtfKept kept[] = { { MTF_RECOMPUTE_LAYERS, 1, MTF_OFFLOAD_NONE, 0 },
@@ -152,8 +146,7 @@ static void layers_are_counted_in_each_stage(void **state) {
 }
 
 /* A clone does over again what it was made of; a fetch what took there what it fetches. */
-static void what_was_added_names_its_original(void **state) {
-    (void)state;
+TEST(what_was_added_names_its_original) {
     g_autoptr(MtfGraph) graph = training(false);
     int written = (int)graph->operations->len, originals = 0;
     MtfKept kept = { MTF_RECOMPUTE_LAYERS, 0, MTF_OFFLOAD_LAYERS, 0 };
@@ -183,8 +176,7 @@ static void assert_refused(MtfGraph *graph, MtfKept kept, const char *says) {
 }
 
 /* What was added could not be told from what was there. */
-static void graphs_that_do_it_themselves_are_refused(void **state) {
-    (void)state;
+TEST(graphs_that_do_it_themselves_are_refused) {
     const MtfKept recompute = { .recompute = MTF_RECOMPUTE_LAYERS };
     const MtfKept offload = { .offload = MTF_OFFLOAD_LAYERS };
     g_autoptr(MtfGraph) clones = training(false);
@@ -193,18 +185,4 @@ static void graphs_that_do_it_themselves_are_refused(void **state) {
     g_autoptr(MtfGraph) copies = training(false);
     assert_true(mtf_graph_execute(copies, &whole, &offload, 1, NULL));
     assert_refused(copies, offload, "the graph \"g\" uses the host's memory by itself");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_run_follows_from_what_is_trained),
-        cmocka_unit_test(stages_follow_each_by_its_own),
-        cmocka_unit_test(files_hold_the_whole_step),
-        cmocka_unit_test(sums_are_of_the_stage_of_what_they_sum),
-        cmocka_unit_test(files_hold_attention_whole),
-        cmocka_unit_test(layers_are_counted_in_each_stage),
-        cmocka_unit_test(what_was_added_names_its_original),
-        cmocka_unit_test(graphs_that_do_it_themselves_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

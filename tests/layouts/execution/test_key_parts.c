@@ -28,8 +28,7 @@ static const struct {
     { 5, ", 'dropout': 0.5, 'stream': 'other'", ", 'w'" },
 };
 
-static void parts_give_results_and_gradients_of_the_whole(void **state) {
-    (void)state;
+TEST(parts_give_results_and_gradients_of_the_whole) {
     static const int counts[] = { 2, 3, 12 };
     for (gsize i = 0; i < G_N_ELEMENTS(cases) * G_N_ELEMENTS(counts); i++) {
         gsize c = i / G_N_ELEMENTS(counts);
@@ -42,15 +41,13 @@ static void parts_give_results_and_gradients_of_the_whole(void **state) {
     }
 }
 
-static void gradients_are_the_slopes_of_what_the_parts_give(void **state) {
-    (void)state;
+TEST(gradients_are_the_slopes_of_what_the_parts_give) {
     g_autoptr(MtfGraph) graph = mtf_test_attention_training(12, ", 'causal': 1, 'window': 5", "");
     assert_true(mtf_graph_split_keys(graph, 3, NULL));
     mtf_test_attention_slopes(graph);
 }
 
-static void what_so_many_parts_do_not_divide_stays(void **state) {
-    (void)state;
+TEST(what_so_many_parts_do_not_divide_stays) {
     g_autoptr(MtfGraph) graph = mtf_test_attention_training(5, "", "");
     g_autoptr(GError) error = NULL;
     int operations = (int)graph->operations->len;
@@ -64,8 +61,7 @@ static void what_so_many_parts_do_not_divide_stays(void **state) {
 
 /* 12 queries and 12 positions, causal, have 72 points of 144. Of six positions in the first of two parts
  * six queries see some and six see all: 6 * 6 / 2 + 6 * 6 of 72; of both parts together as of the whole. */
-static void the_part_that_most_queries_see_is_priced(void **state) {
-    (void)state;
+TEST(the_part_that_most_queries_see_is_priced) {
     g_autoptr(MtfGraph) graph = mtf_test_attention_training(12, ", 'causal': 1", "");
     assert_true(mtf_graph_split_keys(graph, 2, NULL));
     int operation = mtf_graph_find_operation(graph, "y/parts");
@@ -79,14 +75,4 @@ static void the_part_that_most_queries_see_is_priced(void **state) {
         double share = mtf_operation_share(graph, operation, &iteration, sizes);
         assert_true(fabs(share - (held == 1 ? 54.0 / 72 : 72.0 / 144)) < 1e-12);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parts_give_results_and_gradients_of_the_whole),
-        cmocka_unit_test(gradients_are_the_slopes_of_what_the_parts_give),
-        cmocka_unit_test(what_so_many_parts_do_not_divide_stays),
-        cmocka_unit_test(the_part_that_most_queries_see_is_priced),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

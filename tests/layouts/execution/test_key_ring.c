@@ -40,8 +40,7 @@ static const struct {
     { 12, ", 'causal': 1, 'dropout': 0.3, 'stream': 'other'", ", 'u'" },
 };
 
-static void a_ring_gives_results_and_gradients_of_the_whole(void **state) {
-    (void)state;
+TEST(a_ring_gives_results_and_gradients_of_the_whole) {
     static const int counts[] = { 2, 3, 6, 12 };
     for (gsize i = 0; i < G_N_ELEMENTS(cases) * G_N_ELEMENTS(counts); i++) {
         gsize c = i / G_N_ELEMENTS(counts);
@@ -54,8 +53,7 @@ static void a_ring_gives_results_and_gradients_of_the_whole(void **state) {
     }
 }
 
-static void gradients_are_the_slopes_of_what_the_ring_gives(void **state) {
-    (void)state;
+TEST(gradients_are_the_slopes_of_what_the_ring_gives) {
     static const char *const kinds[][2] = { { ", 'causal': 1, 'window': 5", "" },
                                             { "", ", 'u'" },
                                             { "", ", 'w'" },
@@ -70,8 +68,7 @@ static void gradients_are_the_slopes_of_what_the_ring_gives(void **state) {
 
 /* Of 12 positions in 6 parts of 2, a window of 4 looks 3 back: from the first of a part into the second before,
  * which it meets in turn 2. */
-static void a_window_ends_the_turns(void **state) {
-    (void)state;
+TEST(a_window_ends_the_turns) {
     g_autoptr(MtfGraph) graph = mtf_test_attention_training(12, ", 'causal': 1, 'window': 4", "");
     assert_true(mtf_graph_ring_keys(graph, 6, NULL));
     assert_true(mtf_graph_find_operation(graph, "y/2/parts") >= 0);
@@ -82,8 +79,7 @@ static void a_window_ends_the_turns(void **state) {
     assert_true(mtf_graph_find_operation(whole, "y/6/parts") < 0);
 }
 
-static void what_cannot_go_round_stays(void **state) {
-    (void)state;
+TEST(what_cannot_go_round_stays) {
     static const struct {
         int queries, parts;
         const char *attributes, *added;
@@ -120,8 +116,7 @@ static double share_of(const MtfGraph *graph, const char *name, int held) {
  * 4 * 4 / 2 of 16; in turn 1 the last one all of the part before, and of three together two; in turn 2 the
  * last one alone. A window of 6 looks 5 back, and as areas go: of the 16 pairs of turn 1 those are hidden of which the query is further
  * behind than its window, (4 - 2)^2 / 2. */
-static void the_part_that_sees_most_is_priced(void **state) {
-    (void)state;
+TEST(the_part_that_sees_most_is_priced) {
     g_autoptr(MtfGraph) graph = mtf_test_attention_training(12, ", 'causal': 1, 'window': 12", "");
     assert_true(mtf_graph_ring_keys(graph, 3, NULL));
     assert_true(fabs(share_of(graph, "y/0/parts", 1) - 1.0 / 2) < 1e-12);
@@ -140,8 +135,7 @@ static void the_part_that_sees_most_is_priced(void **state) {
 
 /* Position p + 3 i of 12 is number i of part p: in each turn a part looks at those of the other that are not
  * behind its own, which are half, whichever parts a processor has. */
-static void stripes_see_half_in_every_turn(void **state) {
-    (void)state;
+TEST(stripes_see_half_in_every_turn) {
     g_autoptr(MtfGraph) graph = mtf_test_attention_training(12, ", 'causal': 1", "");
     assert_true(mtf_graph_ring_keys(graph, 3, NULL));
     for (int held = 1; held <= 3; held++)
@@ -149,16 +143,4 @@ static void stripes_see_half_in_every_turn(void **state) {
             g_autofree char *name = g_strdup_printf("y/%d/parts", turn);
             assert_true(fabs(share_of(graph, name, held) - 1.0 / 2) < 1e-12);
         }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_ring_gives_results_and_gradients_of_the_whole),
-        cmocka_unit_test(gradients_are_the_slopes_of_what_the_ring_gives),
-        cmocka_unit_test(a_window_ends_the_turns),
-        cmocka_unit_test(what_cannot_go_round_stays),
-        cmocka_unit_test(the_part_that_sees_most_is_priced),
-        cmocka_unit_test(stripes_see_half_in_every_turn),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

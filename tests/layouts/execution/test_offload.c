@@ -38,8 +38,7 @@ static int place(const MtfGraph *graph, const char *operation) {
 }
 
 /* Layer 0 reads an input, and what layer 3 makes is read by none. */
-static void what_layers_read_of_others_waits_with_the_host(void **state) {
-    (void)state;
+TEST(what_layers_read_of_others_waits_with_the_host) {
     g_autoptr(MtfGraph) graph = offloaded(4, MTF_OFFLOAD_LAYERS, 0);
     for (int layer = 0; layer < 4; layer++) {
         g_autofree char *name = g_strdup_printf("layer/%d/n", layer);
@@ -57,8 +56,7 @@ static void what_layers_read_of_others_waits_with_the_host(void **state) {
 }
 
 /* p and a are read by gradients, too: four times as wide as n. */
-static void activations_are_all_that_the_backward_pass_reads_of_layers(void **state) {
-    (void)state;
+TEST(activations_are_all_that_the_backward_pass_reads_of_layers) {
     static const char *const kept[] = { "p", "a", "n" };
     g_autoptr(MtfGraph) graph = offloaded(3, MTF_OFFLOAD_ACTIVATIONS, 2);
     for (int layer = 0; layer < 3; layer++)
@@ -71,8 +69,7 @@ static void activations_are_all_that_the_backward_pass_reads_of_layers(void **st
 }
 
 /* What layer 1 reads comes back before layer 2's gradients are computed, not before those of layer 3. */
-static void it_is_fetched_one_layer_ahead(void **state) {
-    (void)state;
+TEST(it_is_fetched_one_layer_ahead) {
     g_autoptr(MtfGraph) graph = offloaded(4, MTF_OFFLOAD_LAYERS, 0);
     int fetched = place(graph, "from_host/layer/0/n");
     int made = mtf_graph_tensor(graph, mtf_graph_find_tensor(graph, "grad/layer/1/n"))->producer;
@@ -85,8 +82,7 @@ static void it_is_fetched_one_layer_ahead(void **state) {
     }
 }
 
-static void recomputed_layers_begin_with_what_is_fetched(void **state) {
-    (void)state;
+TEST(recomputed_layers_begin_with_what_is_fetched) {
     g_autoptr(MtfGraph) graph = training(3);
     assert_true(
         mtf_graph_recompute(graph, &(MtfKept){ .recompute = MTF_RECOMPUTE_LAYERS }, 1, NULL));
@@ -120,8 +116,7 @@ static void lowered_clear(Lowered *lowered) {
  * With the host none of them stays while the last layers are computed and their gradients begin, but the
  * last, which is made there, and those that are on their way: at most MTF_EXCHANGES_UNDER_WAY there, and
  * the first two that come back. */
-static void the_device_loses_what_the_host_holds(void **state) {
-    (void)state;
+TEST(the_device_loses_what_the_host_holds) {
     g_autoptr(MtfGraph) whole = training(40);
     g_autoptr(MtfGraph) graph = training(40);
     assert_true(
@@ -140,8 +135,7 @@ static void the_device_loses_what_the_host_holds(void **state) {
 }
 
 /* Two buffers that wait at once with the host overlap where one is moved there. */
-static void a_wrong_place_with_the_host_is_noticed(void **state) {
-    (void)state;
+TEST(a_wrong_place_with_the_host_is_noticed) {
     g_autoptr(MtfGraph) graph = offloaded(4, MTF_OFFLOAD_LAYERS, 0);
     Lowered lowered = lower(graph);
     int last = -1, other = -1;
@@ -164,8 +158,7 @@ static MtfMachine *machine_with(double host_bandwidth, bool overlap) {
 }
 
 /* Six copies of 8192 bytes at 1e9 bytes a second, and a microsecond each to start. */
-static void a_copy_takes_its_bytes_over_the_link(void **state) {
-    (void)state;
+TEST(a_copy_takes_its_bytes_over_the_link) {
     g_autoptr(MtfGraph) graph = offloaded(4, MTF_OFFLOAD_LAYERS, 0);
     g_autoptr(MtfMachine) machine = machine_with(1e9, false);
     Lowered lowered = lower(graph);
@@ -185,8 +178,7 @@ static void a_copy_takes_its_bytes_over_the_link(void **state) {
 
 /* Beside kernels a fast link hides them, a slow one holds the step up: both directions of it are busy for
  * three copies each, those back after those there. */
-static void copies_run_beside_kernels(void **state) {
-    (void)state;
+TEST(copies_run_beside_kernels) {
     static const double bandwidths[] = { 1e12, 1e6 };
     g_autoptr(MtfGraph) graph = offloaded(4, MTF_OFFLOAD_LAYERS, 0);
     Lowered lowered = lower(graph);
@@ -207,8 +199,7 @@ static void copies_run_beside_kernels(void **state) {
     lowered_clear(&lowered);
 }
 
-static void names_are_read_and_written(void **state) {
-    (void)state;
+TEST(names_are_read_and_written) {
     static const char *const names[] = { "none", "layers", "activations", "layers:3",
                                          "activations:12" };
     MtfOffload offload;
@@ -232,8 +223,7 @@ static void check_refused(MtfGraph *graph, int layers, const char *says) {
         fail_msg("\"%s\" does not say \"%s\"", error->message, says);
 }
 
-static void what_cannot_wait_is_refused(void **state) {
-    (void)state;
+TEST(what_cannot_wait_is_refused) {
     g_autoptr(MtfGraph) graph = training(3);
     check_refused(graph, 4, "repeats 3 layers, not 4");
     g_autoptr(MtfGraph) one = training(1);
@@ -246,8 +236,7 @@ static void what_cannot_wait_is_refused(void **state) {
 }
 
 /* What lies with the host is no operand of kernels, nor can it be fetched from where it is not. */
-static void only_from_host_reads_what_lies_with_the_host(void **state) {
-    (void)state;
+TEST(only_from_host_reads_what_lies_with_the_host) {
     g_autoptr(MtfGraph) graph = offloaded(3, MTF_OFFLOAD_LAYERS, 0);
     int inputs[] = { mtf_graph_find_tensor(graph, "to_host/layer/0/n"),
                      mtf_graph_find_tensor(graph, "layer/0/n") };
@@ -265,8 +254,7 @@ static void only_from_host_reads_what_lies_with_the_host(void **state) {
 }
 
 /* With the host there is no way from one placement to another. */
-static void no_layout_reshards_what_lies_with_the_host(void **state) {
-    (void)state;
+TEST(no_layout_reshards_what_lies_with_the_host) {
     g_autoptr(MtfGraph) graph = offloaded(3, MTF_OFFLOAD_LAYERS, 0);
     MtfMesh mesh = { 0 };
     assert_true(mtf_mesh_parse("rows:2", 0, &mesh, NULL));
@@ -276,22 +264,4 @@ static void no_layout_reshards_what_lies_with_the_host(void **state) {
     g_autoptr(GError) error = NULL;
     assert_false(mtf_layout_check(graph, layout, &error));
     assert_non_null(strstr(error->message, "host's memory"));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_layers_read_of_others_waits_with_the_host),
-        cmocka_unit_test(activations_are_all_that_the_backward_pass_reads_of_layers),
-        cmocka_unit_test(it_is_fetched_one_layer_ahead),
-        cmocka_unit_test(recomputed_layers_begin_with_what_is_fetched),
-        cmocka_unit_test(the_device_loses_what_the_host_holds),
-        cmocka_unit_test(a_wrong_place_with_the_host_is_noticed),
-        cmocka_unit_test(a_copy_takes_its_bytes_over_the_link),
-        cmocka_unit_test(copies_run_beside_kernels),
-        cmocka_unit_test(names_are_read_and_written),
-        cmocka_unit_test(what_cannot_wait_is_refused),
-        cmocka_unit_test(only_from_host_reads_what_lies_with_the_host),
-        cmocka_unit_test(no_layout_reshards_what_lies_with_the_host),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,8 +43,7 @@ static bool has(const MtfGraph *graph, const char *operation) {
 
 /* gelu's gradient reads k, so a is there for one cheap pass. relu's reads a itself: keeping k for
  * it would gain nothing. Products are never cheap. */
-static void cheap_results_are_dropped_where_that_gains(void **state) {
-    (void)state;
+TEST(cheap_results_are_dropped_where_that_gains) {
     g_autoptr(MtfGraph) gelu = recomputed("gelu", 3, MTF_RECOMPUTE_CHEAP);
     assert_true(has(gelu, "recompute/layer/1/a"));
     assert_false(mtf_test_is_read_back(gelu, "layer/1/a"));
@@ -54,8 +53,7 @@ static void cheap_results_are_dropped_where_that_gains(void **state) {
     assert_false(has(relu, "recompute/layer/1/a"));
 }
 
-static void of_layers_only_what_the_next_one_reads_is_kept(void **state) {
-    (void)state;
+TEST(of_layers_only_what_the_next_one_reads_is_kept) {
     static const char *const inside[] = { "p", "k", "a" };
     g_autoptr(MtfGraph) graph = recomputed("gelu", 3, MTF_RECOMPUTE_LAYERS);
     for (int layer = 0; layer < 3; layer++)
@@ -70,8 +68,7 @@ static void of_layers_only_what_the_next_one_reads_is_kept(void **state) {
 }
 
 /* Layer 1 is recomputed when the gradient of its result is there, not before. */
-static void one_layer_is_computed_again_at_a_time(void **state) {
-    (void)state;
+TEST(one_layer_is_computed_again_at_a_time) {
     g_autoptr(MtfGraph) graph = recomputed("gelu", 3, MTF_RECOMPUTE_LAYERS);
     int later = mtf_graph_tensor(graph, mtf_graph_find_tensor(graph, "grad/layer/1/n"))->producer;
     int again = mtf_graph_find_operation(graph, "recompute/layer/1/p");
@@ -86,8 +83,7 @@ static void one_layer_is_computed_again_at_a_time(void **state) {
 
 /* A layer holds k and a, 32 wide, and n, 8 wide. With cheap work repeated k and n are left, with
  * layers n and one layer's inside; 12 layers of 256 examples, to a tenth and the inside of two. */
-static void memory_falls_by_what_is_dropped(void **state) {
-    (void)state;
+TEST(memory_falls_by_what_is_dropped) {
     const double row = 256 * sizeof(float), two = 2 * (32 + 32 + 32 + 8) * row;
     g_autoptr(MtfGraph) whole = training("gelu", 12);
     g_autoptr(MtfGraph) cheap = recomputed("gelu", 12, MTF_RECOMPUTE_CHEAP);
@@ -99,8 +95,7 @@ static void memory_falls_by_what_is_dropped(void **state) {
 }
 
 /* Those that wait longest for the backward pass; each saves its inside. */
-static void only_the_first_layers_are_computed_again(void **state) {
-    (void)state;
+TEST(only_the_first_layers_are_computed_again) {
     g_autoptr(MtfGraph) whole = training("gelu", 12);
     int64_t before = mtf_test_arena_bytes(whole), all = 0;
     for (int k = 1; k <= 12; k++) {
@@ -125,8 +120,7 @@ static void only_the_first_layers_are_computed_again(void **state) {
     assert_non_null(strstr(error->message, "repeats 12 layers"));
 }
 
-static void numbers_of_layers_and_other_words_are_read(void **state) {
-    (void)state;
+TEST(numbers_of_layers_and_other_words_are_read) {
     MtfRecompute recompute;
     int layers;
     assert_true(mtf_recompute_parse("layers:7", &recompute, &layers, NULL));
@@ -142,8 +136,7 @@ static void numbers_of_layers_and_other_words_are_read(void **state) {
 }
 
 /* Layers 0 and 1 are the first stage, 2 and 3 the second. What the first hands on is kept. */
-static void each_stage_recomputes_what_it_is_told(void **state) {
-    (void)state;
+TEST(each_stage_recomputes_what_it_is_told) {
     static const MtfRecompute each[] = { MTF_RECOMPUTE_LAYERS, MTF_RECOMPUTE_NONE };
     static const MtfRecompute other[] = { MTF_RECOMPUTE_NONE, MTF_RECOMPUTE_CHEAP };
     for (int turn = 0; turn < 2; turn++) {
@@ -167,8 +160,7 @@ static void each_stage_recomputes_what_it_is_told(void **state) {
     assert_string_equal(text, "layers,none");
 }
 
-static void what_cannot_be_done_is_said(void **state) {
-    (void)state;
+TEST(what_cannot_be_done_is_said) {
     g_autoptr(GError) error = NULL, word = NULL;
     g_autoptr(MtfGraph) forward = mtf_test_graph(
         "{'meshtf_graph': 1, 'name': 'flat', 'dimensions': {'b': 2}, 'inputs': [{'name': 'x', "
@@ -195,18 +187,4 @@ static void what_cannot_be_done_is_said(void **state) {
         word->message,
         "--recompute \"all\" must be none, cheap (selective), layers (full), layers:K "
         "for the first K or, of a search, auto");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cheap_results_are_dropped_where_that_gains),
-        cmocka_unit_test(of_layers_only_what_the_next_one_reads_is_kept),
-        cmocka_unit_test(one_layer_is_computed_again_at_a_time),
-        cmocka_unit_test(memory_falls_by_what_is_dropped),
-        cmocka_unit_test(only_the_first_layers_are_computed_again),
-        cmocka_unit_test(each_stage_recomputes_what_it_is_told),
-        cmocka_unit_test(numbers_of_layers_and_other_words_are_read),
-        cmocka_unit_test(what_cannot_be_done_is_said),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,8 +3,7 @@
 
 #include "layouts/graph/dtype.h"
 
-static void both_names_of_a_type_are_read(void **state) {
-    (void)state;
+TEST(both_names_of_a_type_are_read) {
     for (int i = 0; i < MTF_DTYPES; i++) {
         MtfDtype dtype = MTF_DTYPES;
         assert_true(mtf_dtype_from_name(mtf_dtype_name((MtfDtype)i), &dtype));
@@ -15,16 +14,14 @@ static void both_names_of_a_type_are_read(void **state) {
     }
 }
 
-static void an_unknown_type_leaves_the_value_alone(void **state) {
-    (void)state;
+TEST(an_unknown_type_leaves_the_value_alone) {
     MtfDtype dtype = MTF_F64;
     assert_false(mtf_dtype_from_name("float16", &dtype));
     assert_false(mtf_dtype_from_name("", &dtype));
     assert_int_equal(dtype, MTF_F64);
 }
 
-static void types_have_their_sizes(void **state) {
-    (void)state;
+TEST(types_have_their_sizes) {
     assert_int_equal(mtf_dtype_bytes(MTF_F32), 4);
     assert_int_equal(mtf_dtype_bytes(MTF_F64), 8);
     assert_int_equal(mtf_dtype_bytes(MTF_I32), 4);
@@ -33,8 +30,7 @@ static void types_have_their_sizes(void **state) {
     assert_int_equal(mtf_dtype_bytes(MTF_BOOL), 1);
 }
 
-static void only_floats_are_floats(void **state) {
-    (void)state;
+TEST(only_floats_are_floats) {
     assert_true(mtf_dtype_is_float(MTF_F32));
     assert_true(mtf_dtype_is_float(MTF_F64));
     assert_true(mtf_dtype_is_float(MTF_BF16));
@@ -43,28 +39,14 @@ static void only_floats_are_floats(void **state) {
     assert_false(mtf_dtype_is_float(MTF_BOOL));
 }
 
-static void only_int32_and_int64_are_integers(void **state) {
-    (void)state;
+TEST(only_int32_and_int64_are_integers) {
     for (int i = 0; i < MTF_DTYPES; i++)
         assert_int_equal(mtf_dtype_is_integer((MtfDtype)i), i == MTF_I32 || i == MTF_I64);
 }
 
-static void sums_of_bfloat16_are_kept_in_float32(void **state) {
-    (void)state;
+TEST(sums_of_bfloat16_are_kept_in_float32) {
     assert_int_equal(mtf_dtype_wide(MTF_BF16), MTF_F32);
     assert_int_equal(mtf_dtype_wide(MTF_F32), MTF_F32);
     assert_int_equal(mtf_dtype_wide(MTF_F64), MTF_F64);
     assert_int_equal(mtf_dtype_wide(MTF_I32), MTF_I32);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(both_names_of_a_type_are_read),
-        cmocka_unit_test(an_unknown_type_leaves_the_value_alone),
-        cmocka_unit_test(types_have_their_sizes),
-        cmocka_unit_test(only_floats_are_floats),
-        cmocka_unit_test(only_int32_and_int64_are_integers),
-        cmocka_unit_test(sums_of_bfloat16_are_kept_in_float32),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,8 +50,7 @@ static void assert_refused(const char *text, const char *arguments, int n_inputs
     assert_string_equal(error->message, message);
 }
 
-static void signs_bind_as_in_algebra(void **state) {
-    (void)state;
+TEST(signs_bind_as_in_algebra) {
     assert_reads("x", "x", "x");
     assert_reads("x * sigmoid(y) + 0.5 * max(x, 0)", "x y",
                  "add(multiply(x,sigmoid(y)),multiply(0.5,maximum(x,0)))");
@@ -66,8 +65,7 @@ static void signs_bind_as_in_algebra(void **state) {
     assert_reads(".5*x+1e-3", "x", "add(multiply(0.5,x),0.001)");
 }
 
-static void comparisons_are_numbers_that_are_0_or_1(void **state) {
-    (void)state;
+TEST(comparisons_are_numbers_that_are_0_or_1) {
     assert_reads("x < y + 1", "x y", "less(x,add(y,1))");
     assert_reads("x > y", "x y", "less(y,x)");
     assert_reads("x >= y", "x y", "less_equal(y,x)");
@@ -78,25 +76,21 @@ static void comparisons_are_numbers_that_are_0_or_1(void **state) {
     assert_reads("where(x > 0, x, leaky_relu(y))", "x y", "where(less(0,x),x,leaky_relu(y))");
 }
 
-static void numbers_are_computed_at_once(void **state) {
-    (void)state;
+TEST(numbers_are_computed_at_once) {
     assert_reads("(2 * 3 - 4) / 8 * x + -(1)", "x", "add(multiply(0.25,x),-1)");
 }
 
-static void what_occurs_twice_is_one_term(void **state) {
-    (void)state;
+TEST(what_occurs_twice_is_one_term) {
     g_autoptr(MtfExpression) expression =
         mtf_expression_read("x*sigmoid(y) + 0.5*sigmoid( y )", "x y", 2, NULL);
     assert_int_equal(expression->n, 7);
 }
 
-static void names_are_those_of_arguments_before_those_of_functions(void **state) {
-    (void)state;
+TEST(names_are_those_of_arguments_before_those_of_functions) {
     assert_reads("max(max, exp)", "max exp", "maximum(max,exp)");
 }
 
-static void what_is_wrong_is_told_with_its_column(void **state) {
-    (void)state;
+TEST(what_is_wrong_is_told_with_its_column) {
     assert_refused("x * yy", "x y", 2, "column 5: \"yy\" is none of the arguments, x, y");
     assert_refused("2 * sigmod(x)", "x", 1,
                    "column 5: \"sigmod\" is no function of elements (did you mean \"sigmoid\"?)");
@@ -130,8 +124,7 @@ static void what_is_wrong_is_told_with_its_column(void **state) {
         "column 4: a number, an argument, a function or a parenthesis should stand here");
 }
 
-static void arguments_are_the_inputs(void **state) {
-    (void)state;
+TEST(arguments_are_the_inputs) {
     assert_refused("x", "x y", 1, "it has 2 arguments and 1 inputs");
     assert_refused("x", "x y", 2, "its expression does not use the argument \"y\"");
     assert_refused("x", "x x", 2, "two of its arguments are called \"x\"");
@@ -141,8 +134,7 @@ static void arguments_are_the_inputs(void **state) {
         "may give the inputs others, between single spaces");
 }
 
-static void what_is_too_deep_or_too_long_is_told(void **state) {
-    (void)state;
+TEST(what_is_too_deep_or_too_long_is_told) {
     g_autofree char *open = g_strnfill(100000, '(');
     assert_refused(open, "x", 1, "column 65: this is nested deeper than 64");
     g_autofree char *minus = g_strnfill(100000, '-');
@@ -153,18 +145,4 @@ static void what_is_too_deep_or_too_long_is_told(void **state) {
     g_autoptr(GError) error = NULL;
     assert_null(mtf_expression_read(sum->str, "x", 1, &error));
     assert_non_null(strstr(error->message, "this is too long, it has more than 1000 terms"));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(signs_bind_as_in_algebra),
-        cmocka_unit_test(comparisons_are_numbers_that_are_0_or_1),
-        cmocka_unit_test(numbers_are_computed_at_once),
-        cmocka_unit_test(what_occurs_twice_is_one_term),
-        cmocka_unit_test(names_are_those_of_arguments_before_those_of_functions),
-        cmocka_unit_test(what_is_wrong_is_told_with_its_column),
-        cmocka_unit_test(arguments_are_the_inputs),
-        cmocka_unit_test(what_is_too_deep_or_too_long_is_told),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

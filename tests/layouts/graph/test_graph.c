@@ -37,8 +37,7 @@ static void assert_dimension_fails(const char *name, int64_t size, const char *m
     assert_int_equal(graph->dimensions->len, 2);
 }
 
-static void wrong_dimensions_are_told(void **state) {
-    (void)state;
+TEST(wrong_dimensions_are_told) {
     assert_dimension_fails("a", 4, "dimension \"a\" is given twice");
     assert_dimension_fails("c", 0, "dimension \"c\": size 0 is not from 1 to 2^53");
     assert_dimension_fails("c", -1, "dimension \"c\": size -1 is not from 1 to 2^53");
@@ -53,8 +52,7 @@ static void wrong_dimensions_are_told(void **state) {
     assert_dimension_fails("partial", 1, "dimension \"partial\": that is a word of layouts");
 }
 
-static void wrong_tensors_are_told(void **state) {
-    (void)state;
+TEST(wrong_tensors_are_told) {
     g_autoptr(MtfGraph) graph = new_graph();
     static const struct {
         const char *name, *message;
@@ -74,8 +72,7 @@ static void wrong_tensors_are_told(void **state) {
 }
 
 /* (2^18)^3 = 2^54. */
-static void a_tensor_beyond_2_to_the_53_is_told(void **state) {
-    (void)state;
+TEST(a_tensor_beyond_2_to_the_53_is_told) {
     g_autoptr(GError) error = NULL;
     g_autoptr(MtfGraph) graph = mtf_graph_new("g");
     static const char *const names[] = { "p", "q", "r" };
@@ -86,8 +83,7 @@ static void a_tensor_beyond_2_to_the_53_is_told(void **state) {
     assert_string_equal(error->message, "tensor \"y\" has more than 2^53 elements");
 }
 
-static void names_lead_to_indexes(void **state) {
-    (void)state;
+TEST(names_lead_to_indexes) {
     g_autoptr(MtfGraph) graph = new_graph();
     int x = add_input(graph, "x", (MtfShape){ 2, { 1, 0 } }, NULL);
     int y = add_relu(graph, "y", x);
@@ -103,8 +99,7 @@ static void names_lead_to_indexes(void **state) {
 }
 
 /* w[a, b] has 24 elements of 4 bytes; the optimizer's m is no parameter. */
-static void parameters_and_bytes_are_counted(void **state) {
-    (void)state;
+TEST(parameters_and_bytes_are_counted) {
     g_autoptr(MtfGraph) graph = new_graph();
     MtfShape shape = { 2, { 0, 1 } };
     MtfInit zeros = { MTF_INIT_CONSTANT, 0 };
@@ -115,8 +110,7 @@ static void parameters_and_bytes_are_counted(void **state) {
 }
 
 /* adam's further outputs hang below its name. */
-static void further_outputs_have_suffixes(void **state) {
-    (void)state;
+TEST(further_outputs_have_suffixes) {
     g_autoptr(MtfGraph) graph = mtf_test_graph(
         "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'a': 4}, 'variables': [{'name': 'w', "
         "'dims': ['a'], 'init': 'ones'}, {'name': 'g', 'dims': ['a'], 'init': 'ones'}, {'name': "
@@ -131,9 +125,7 @@ static void further_outputs_have_suffixes(void **state) {
     assert_int_equal(mtf_graph_find_operation(graph, "y/m"), -1);
 }
 
-static void
-an_element_has_the_other_dimensions_in_their_order_or_in_the_order_that_is_given(void **state) {
-    (void)state;
+TEST(an_element_has_the_other_dimensions_in_their_order_or_in_the_order_that_is_given) {
     g_autoptr(MtfGraph) graph = mtf_test_graph(
         "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'a': 4, 'b': 3, 'c': 2}, 'inputs': "
         "[{'name': 'x', 'dims': ['a', 'b', 'c'], 'feed': 'features'}], 'operations': [{'name': "
@@ -145,8 +137,7 @@ an_element_has_the_other_dimensions_in_their_order_or_in_the_order_that_is_given
 }
 
 /* x is read by p, by q (twice) and by r; p by r. */
-static void consumers_are_listed_once_and_in_order(void **state) {
-    (void)state;
+TEST(consumers_are_listed_once_and_in_order) {
     g_autoptr(MtfGraph) graph = mtf_test_graph(
         "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'a': 4}, 'inputs': [{'name': 'x', "
         "'dims': ['a'], 'feed': 'features'}], 'operations': [{'name': 'p', 'op': 'relu', "
@@ -159,8 +150,7 @@ static void consumers_are_listed_once_and_in_order(void **state) {
     assert_memory_equal(consumers->operations, operations, sizeof operations);
 }
 
-static void a_copy_stands_alone(void **state) {
-    (void)state;
+TEST(a_copy_stands_alone) {
     g_autoptr(MtfGraph) graph = new_graph();
     int x = add_input(graph, "x", (MtfShape){ 1, { 0 } }, NULL);
     int y = add_relu(graph, "y", x);
@@ -178,8 +168,7 @@ static void a_copy_stands_alone(void **state) {
 }
 
 /* Built as x, y = relu(x), w, z = w + y; read back as x, w, y, z. */
-static void canonical_order_is_that_of_files(void **state) {
-    (void)state;
+TEST(canonical_order_is_that_of_files) {
     g_autoptr(MtfGraph) graph = new_graph();
     MtfShape shape = { 1, { 0 } };
     int y = add_relu(graph, "y", add_input(graph, "x", shape, NULL));
@@ -204,21 +193,4 @@ static void canonical_order_is_that_of_files(void **state) {
     assert_int_equal(operation->outputs[0], 3);
     assert_int_equal(g_array_index(graph->updates, MtfUpdate, 0).variable, 1);
     assert_int_equal(g_array_index(graph->updates, MtfUpdate, 0).value, 3);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(wrong_dimensions_are_told),
-        cmocka_unit_test(wrong_tensors_are_told),
-        cmocka_unit_test(a_tensor_beyond_2_to_the_53_is_told),
-        cmocka_unit_test(names_lead_to_indexes),
-        cmocka_unit_test(parameters_and_bytes_are_counted),
-        cmocka_unit_test(further_outputs_have_suffixes),
-        cmocka_unit_test(
-            an_element_has_the_other_dimensions_in_their_order_or_in_the_order_that_is_given),
-        cmocka_unit_test(consumers_are_listed_once_and_in_order),
-        cmocka_unit_test(a_copy_stands_alone),
-        cmocka_unit_test(canonical_order_is_that_of_files),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

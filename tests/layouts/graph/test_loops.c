@@ -26,8 +26,7 @@ static void says(const char *text, const char *sentence) {
         fail_msg("\"%s\" does not say \"%s\"", error->message, sentence);
 }
 
-static void a_loop_is_its_body_between_four_kinds_of_operations(void **state) {
-    (void)state;
+TEST(a_loop_is_its_body_between_four_kinds_of_operations) {
     /* What reads the loop stands before it in the file and comes behind it in the graph. */
     g_autoptr(MtfGraph) graph = mtf_test_graph(GRAPH(
         "'dimension':'time'," CARRY BODY, "{'name':'y','op':'negate','inputs':['steps/s']},"
@@ -44,8 +43,7 @@ static void a_loop_is_its_body_between_four_kinds_of_operations(void **state) {
     assert_int_equal(mtf_graph_tensor(graph, all)->shape.dims[0], 1); /* time first */
 }
 
-static void what_a_loop_reads_may_be_called_as_it_is_outside(void **state) {
-    (void)state;
+TEST(what_a_loop_reads_may_be_called_as_it_is_outside) {
     g_autoptr(MtfGraph) graph = mtf_test_graph(
         GRAPH("'dimension':'time'," CARRY "'inputs':[{'name':'x','of':'x'}],'operations':[{'name':"
               "'new','op':'add','inputs':['s','x']}]",
@@ -56,8 +54,7 @@ static void what_a_loop_reads_may_be_called_as_it_is_outside(void **state) {
     assert_int_equal(sum->inputs[1], slice->outputs[0]);
 }
 
-static void a_count_makes_a_dimension_of_the_loops_name(void **state) {
-    (void)state;
+TEST(a_count_makes_a_dimension_of_the_loops_name) {
     g_autoptr(MtfGraph) graph = mtf_test_graph(
         GRAPH("'count':7," CARRY "'operations':[{'name':'new','op':'negate','inputs':['s']}]", ""));
     int dim = mtf_graph_find_dimension(graph, "steps");
@@ -67,8 +64,7 @@ static void a_count_makes_a_dimension_of_the_loops_name(void **state) {
 
 /* Two values that change places, and one that follows the first: what is carried under another name is copied,
  * floats so that gradients pass, integers and truths as they are. */
-static void what_is_carried_under_another_name_is_copied_whatever_its_type(void **state) {
-    (void)state;
+TEST(what_is_carried_under_another_name_is_copied_whatever_its_type) {
     static const struct {
         const char *dtype;
         MtfOperationKind kind;
@@ -89,8 +85,7 @@ static void what_is_carried_under_another_name_is_copied_whatever_its_type(void 
     }
 }
 
-static void what_was_read_is_written_and_read_again(void **state) {
-    (void)state;
+TEST(what_was_read_is_written_and_read_again) {
     g_autoptr(MtfGraph) graph =
         mtf_test_graph(GRAPH("'dimension':'time','reverse':true," CARRY BODY, ""));
     char *texts[2];
@@ -108,8 +103,7 @@ static void what_was_read_is_written_and_read_again(void **state) {
 }
 
 /* Two layers, each of which adds up its input over time: the first layer's sum is what the second begins with. */
-static void a_repeated_block_holds_loops(void **state) {
-    (void)state;
+TEST(a_repeated_block_holds_loops) {
     g_autoptr(MtfGraph) graph = mtf_test_graph(
         "{'meshtf_graph':1,'name':'g','dimensions':{'time':4,'h':2},'inputs':[{'name':'x','dims':["
         "'time','h'],'feed':'features'}],'variables':[{'name':'w','dims':['h'],'init':'ones'}],"
@@ -147,8 +141,7 @@ static void a_repeated_block_holds_loops(void **state) {
     "'dtype':'bool'},{'name':'some','op':'reduce_any','inputs':['above'],'dims':[]}]}}" more "]}"
 #define LIMITS "'condition':'go','max_count':9,"
 
-static void a_while_block_is_a_loop_whose_values_stay_when_it_is_over(void **state) {
-    (void)state;
+TEST(a_while_block_is_a_loop_whose_values_stay_when_it_is_over) {
     g_autoptr(MtfGraph) graph = mtf_test_graph(WHILE(LIMITS, "some", ""));
     const MtfOperation *kept = mtf_graph_operation(
         graph, mtf_graph_tensor(graph, mtf_graph_find_tensor(graph, "w/v/kept"))->producer);
@@ -165,8 +158,7 @@ static void a_while_block_is_a_loop_whose_values_stay_when_it_is_over(void **sta
     assert_int_equal(mtf_loop_condition(again, 1), mtf_graph_find_tensor(again, "w/go/state"));
 }
 
-static void while_blocks_that_cannot_be_are_told_in_a_sentence(void **state) {
-    (void)state;
+TEST(while_blocks_that_cannot_be_are_told_in_a_sentence) {
     says(WHILE("'condition':'go',", "some", ""), "a \"while\" block needs a \"max_count\"");
     says(WHILE("'max_count':9,", "some", ""), "condition");
     says(WHILE("'condition':'gone','max_count':9,", "some", ""),
@@ -185,13 +177,11 @@ static void while_blocks_that_cannot_be_are_told_in_a_sentence(void **state) {
     "'carry':[{'name':'s','init':'w','next':'new'}],'operations':[{'name':'old','op':'negate'," \
     "'inputs':['s'],'stage':1},{'name':'new','op':'negate','inputs':['old'],'stage':" stage "}]"
 
-static void a_loop_is_in_one_pipeline_stage(void **state) {
-    (void)state;
+TEST(a_loop_is_in_one_pipeline_stage) {
     says(GRAPH("'count':5," STAGED("2"), ""), "of another stage than the rest of its loop");
 }
 
-static void no_stage_ends_in_a_loop_or_before_it_takes_its_state(void **state) {
-    (void)state;
+TEST(no_stage_ends_in_a_loop_or_before_it_takes_its_state) {
     /* w/state | steps/xt new all s | y */
     g_autoptr(MtfGraph) graph = mtf_test_graph(GRAPH(
         "'dimension':'time'," CARRY BODY, "{'name':'y','op':'negate','inputs':['steps/s']},"));
@@ -201,8 +191,7 @@ static void no_stage_ends_in_a_loop_or_before_it_takes_its_state(void **state) {
         assert_int_equal(within[i], expected[i]);
 }
 
-static void loops_that_cannot_be_are_told_in_a_sentence(void **state) {
-    (void)state;
+TEST(loops_that_cannot_be_are_told_in_a_sentence) {
     says(GRAPH("'count':0," CARRY BODY, ""), "count");
     says(GRAPH("'count':5,'dimension':'time'," CARRY BODY, ""),
          "the loop runs 5 times, but its dimension \"time\" has 4 elements");
@@ -236,21 +225,4 @@ static void loops_that_cannot_be_are_told_in_a_sentence(void **state) {
                "'operations':[{'name':'new','op':'add','inputs':['s','y']}]",
                "{'name':'y','op':'negate','inputs':['steps/s']},"),
          "operations need each other in a circle");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_loop_is_its_body_between_four_kinds_of_operations),
-        cmocka_unit_test(what_a_loop_reads_may_be_called_as_it_is_outside),
-        cmocka_unit_test(a_count_makes_a_dimension_of_the_loops_name),
-        cmocka_unit_test(a_loop_is_in_one_pipeline_stage),
-        cmocka_unit_test(no_stage_ends_in_a_loop_or_before_it_takes_its_state),
-        cmocka_unit_test(what_is_carried_under_another_name_is_copied_whatever_its_type),
-        cmocka_unit_test(what_was_read_is_written_and_read_again),
-        cmocka_unit_test(loops_that_cannot_be_are_told_in_a_sentence),
-        cmocka_unit_test(a_repeated_block_holds_loops),
-        cmocka_unit_test(a_while_block_is_a_loop_whose_values_stay_when_it_is_over),
-        cmocka_unit_test(while_blocks_that_cannot_be_are_told_in_a_sentence),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

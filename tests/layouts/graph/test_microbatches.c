@@ -69,13 +69,11 @@ static void check_model(const char *graph, const char *sizes, const int *counts,
     }
 }
 
-static void an_mlp_gives_its_losses_in_any_number_of_parts(void **state) {
-    (void)state;
+TEST(an_mlp_gives_its_losses_in_any_number_of_parts) {
     check_model("mlp", MLP, (const int[]){ 1, 2, 3, 4, 12, 0 }, 12);
 }
 
-static void a_transformer_gives_its_losses_in_any_number_of_parts(void **state) {
-    (void)state;
+TEST(a_transformer_gives_its_losses_in_any_number_of_parts) {
     check_model("transformer-small", TRANSFORMER, (const int[]){ 2, 4, 0 }, 6);
 }
 
@@ -112,8 +110,7 @@ static void losses_of_strange(int microbatches, const char *mesh_text, const cha
     mtf_loss_model_clear(&model);
 }
 
-static void dropout_sums_and_clipping_do_not_see_the_parts(void **state) {
-    (void)state;
+TEST(dropout_sums_and_clipping_do_not_see_the_parts) {
     double whole[LAYOUT_STEPS], parts[LAYOUT_STEPS];
     losses_of_strange(1, "", "", whole);
     assert_true(whole[LAYOUT_STEPS - 1] < whole[0]);
@@ -125,8 +122,7 @@ static void dropout_sums_and_clipping_do_not_see_the_parts(void **state) {
 }
 
 /* A worker that does not turn to the second micro-batch sees the first one's examples twice. */
-static void examples_seen_twice_are_noticed(void **state) {
-    (void)state;
+TEST(examples_seen_twice_are_noticed) {
     MtfLossModel whole, parts;
     mtf_loss_model_init(&whole, "mlp", MLP, MTF_F64);
     init_parts(&parts, &whole, "mlp", MLP, MTF_F64, 2);
@@ -146,14 +142,4 @@ static void examples_seen_twice_are_noticed(void **state) {
     g_clear_pointer(&lockstep, mtf_lockstep_free);
     mtf_loss_model_clear(&parts);
     mtf_loss_model_clear(&whole);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_mlp_gives_its_losses_in_any_number_of_parts),
-        cmocka_unit_test(a_transformer_gives_its_losses_in_any_number_of_parts),
-        cmocka_unit_test(dropout_sums_and_clipping_do_not_see_the_parts),
-        cmocka_unit_test(examples_seen_twice_are_noticed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

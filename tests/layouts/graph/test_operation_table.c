@@ -48,8 +48,7 @@ static void assert_refused(const char *operation, const char *message) {
     assert_string_equal(error->message, whole);
 }
 
-static void every_row_is_complete_and_found_by_its_name(void **state) {
-    (void)state;
+TEST(every_row_is_complete_and_found_by_its_name) {
     for (int kind = 0; kind < MTF_OPERATIONS; kind++) {
         const MtfOperationRow *row = mtf_operation_row(kind);
         assert_non_null(row->name);
@@ -67,8 +66,7 @@ static void every_row_is_complete_and_found_by_its_name(void **state) {
     assert_int_equal(mtf_operation_kind("convolve"), -1);
 }
 
-static void every_attribute_is_named_and_within_the_limit(void **state) {
-    (void)state;
+TEST(every_attribute_is_named_and_within_the_limit) {
     for (int kind = 0; kind < MTF_OPERATIONS; kind++) {
         int n = 0;
         const MtfAttributeSpec *spec = mtf_operation_row(kind)->attributes;
@@ -77,8 +75,7 @@ static void every_attribute_is_named_and_within_the_limit(void **state) {
     }
 }
 
-static void shapes_follow_from_inputs(void **state) {
-    (void)state;
+TEST(shapes_follow_from_inputs) {
     assert_gives("'op': 'relu', 'inputs': ['x']", "f32[batch:8, length:4, model:6]");
     assert_gives("'op': 'add', 'inputs': ['v', 'x']", "f32[model:6, batch:8, length:4]");
     assert_gives("'op': 'add', 'inputs': ['v', 'x'], 'dims': ['batch', 'length', 'model']",
@@ -108,8 +105,7 @@ static void shapes_follow_from_inputs(void **state) {
                  "f32[length:4, memory:4]");
 }
 
-static void types_follow_from_inputs_or_are_given(void **state) {
-    (void)state;
+TEST(types_follow_from_inputs_or_are_given) {
     assert_gives("'op': 'relu', 'inputs': ['mask64']", "f64[batch:8, length:4]");
     assert_gives("'op': 'cast', 'inputs': ['ids'], 'dtype': 'float64'", "f64[batch:8, length:4]");
     assert_gives("'op': 'constant', 'dims': ['one'], 'value': 2", "f32[one:1]");
@@ -121,8 +117,7 @@ static void types_follow_from_inputs_or_are_given(void **state) {
     assert_gives("'op': 'learning_rate', 'dims': [], 'rate': 1", "f32[]");
 }
 
-static void the_number_of_inputs_is_checked(void **state) {
-    (void)state;
+TEST(the_number_of_inputs_is_checked) {
     assert_refused("'op': 'relu', 'inputs': ['x', 'x']", "(relu): it takes 1 input, not 2");
     assert_refused("'op': 'add', 'inputs': ['x']", "(add): it takes at least 2 inputs, not 1");
     assert_refused("'op': 'layer_norm', 'inputs': ['x', 'v', 'v', 'v'], 'dimension': 'model'",
@@ -131,16 +126,14 @@ static void the_number_of_inputs_is_checked(void **state) {
                    "(adafactor_direction): it takes 2 or 4 inputs");
 }
 
-static void what_keeps_divisors_above_zero_is_not_negative(void **state) {
-    (void)state;
+TEST(what_keeps_divisors_above_zero_is_not_negative) {
     assert_refused(
         "'op': 'layer_norm', 'inputs': ['x', 'v', 'v'], 'dimension': 'model', 'epsilon': -1e-5",
         "(layer_norm): \"epsilon\" is -1e-05 and must be at least 0: it keeps what is "
         "divided by above 0");
 }
 
-static void types_of_inputs_are_checked(void **state) {
-    (void)state;
+TEST(types_of_inputs_are_checked) {
     assert_refused("'op': 'relu', 'inputs': ['ids']",
                    "(relu): input \"ids\" is int32; cast it to a float type first");
     assert_refused("'op': 'add', 'inputs': ['mask', 'mask64']",
@@ -164,8 +157,7 @@ static void types_of_inputs_are_checked(void **state) {
         "(less): its dtype is int32 but \"mask\" is float32; cast the input or the result");
 }
 
-static void dims_are_checked_against_the_inputs(void **state) {
-    (void)state;
+TEST(dims_are_checked_against_the_inputs) {
     assert_refused("'op': 'einsum', 'inputs': ['x', 'w']", "(einsum): \"dims\" is missing");
     assert_refused("'op': 'einsum', 'inputs': ['x', 'w'], 'dims': ['memory']",
                    "(einsum): dimension \"memory\" is in its dims but in none of its inputs");
@@ -186,8 +178,7 @@ static void dims_are_checked_against_the_inputs(void **state) {
                    "size alike, or join some before others");
 }
 
-static void a_rename_needs_the_one_name_and_not_the_other(void **state) {
-    (void)state;
+TEST(a_rename_needs_the_one_name_and_not_the_other) {
     assert_refused("'op': 'rename', 'inputs': ['w'], 'from': 'length', 'to': 'memory'",
                    "(rename): input \"w\" has no dimension \"length\"");
     assert_refused("'op': 'rename', 'inputs': ['scores'], 'from': 'length', 'to': 'memory'",
@@ -196,8 +187,7 @@ static void a_rename_needs_the_one_name_and_not_the_other(void **state) {
                    "(rename): dimension \"vocab\" has size 16 but \"length\" has 4");
 }
 
-static void attributes_are_checked(void **state) {
-    (void)state;
+TEST(attributes_are_checked) {
     assert_refused("'op': 'dropout', 'inputs': ['x'], 'rate': 1",
                    "(dropout): the rate 1 is not at least 0 and below 1");
     assert_refused("'op': 'softmax', 'inputs': ['x'], 'dimension': 'vocab'",
@@ -210,8 +200,7 @@ static void attributes_are_checked(void **state) {
 }
 
 /* Features come last in all three, and memory is another dimension than the queries'. */
-static void attention_checks_its_dimensions(void **state) {
-    (void)state;
+TEST(attention_checks_its_dimensions) {
     assert_refused("'op': 'attention', 'inputs': ['x', 'w', 'w'], 'query': 'length', 'memory': "
                    "'vocab', 'dimension': 'model', 'factor': 1",
                    "(attention): the last dimension of input \"w\" must be \"model\"");
@@ -244,8 +233,7 @@ static void attention_checks_its_dimensions(void **state) {
 }
 
 /* Values and keys come last, and logarithms have what values have beside. */
-static void linear_attention_checks_its_dimensions(void **state) {
-    (void)state;
+TEST(linear_attention_checks_its_dimensions) {
     assert_refused("'op': 'linear_attention', 'inputs': ['x', 'x', 'x', 'mask'], 'dimension': "
                    "'length', 'keys': 'model'",
                    "(linear_attention): input \"x\" has dimension \"model\", its \"keys\"");
@@ -270,8 +258,7 @@ static void linear_attention_checks_its_dimensions(void **state) {
                    "(linear_attention): what beta corrects is in one of \"blocks\", not in 2");
 }
 
-static void attention_gives_its_statistic_too(void **state) {
-    (void)state;
+TEST(attention_gives_its_statistic_too) {
     g_autoptr(MtfGraph) graph =
         parse("'op': 'attention', 'inputs': ['x', 'table', 'table'], 'query': 'length', "
               "'memory': 'vocab', 'dimension': 'model', 'factor': 1",
@@ -283,8 +270,7 @@ static void attention_gives_its_statistic_too(void **state) {
     assert_string_equal(lse, "f32[batch:8, length:4]");
 }
 
-static void an_embedding_has_one_vocabulary(void **state) {
-    (void)state;
+TEST(an_embedding_has_one_vocabulary) {
     assert_refused("'op': 'embedding', 'inputs': ['table', 'ids'], 'dims': ['batch', 'length']",
                    "(embedding): its dims must hold all dimensions of table \"table\" but the "
                    "vocabulary");
@@ -303,8 +289,7 @@ static void an_embedding_has_one_vocabulary(void **state) {
         "(embedding_grad): \"v\", which is added, must have its dims in their order");
 }
 
-static void labels_lack_exactly_the_classes(void **state) {
-    (void)state;
+TEST(labels_lack_exactly_the_classes) {
 #define LOSS "'op': 'softmax_cross_entropy', 'inputs': "
     assert_refused(LOSS "['w', 'ids'], 'dims': []",
                    "(softmax_cross_entropy): \"w\" must have exactly one dimension that labels "
@@ -321,8 +306,7 @@ static void labels_lack_exactly_the_classes(void **state) {
 #undef LOSS
 }
 
-static void pools_meet_an_element_in_each_window(void **state) {
-    (void)state;
+TEST(pools_meet_an_element_in_each_window) {
 #define POOL(op, padding)                                                    \
     "'op': '" op "', 'inputs': ['x'], 'dims': ['batch', 'vocab', 'model'], " \
     "'windows': [{'from': 'length', 'to': 'vocab', 'size': 2, " padding "}]"
@@ -342,8 +326,7 @@ static void pools_meet_an_element_in_each_window(void **state) {
 #undef POOL
 }
 
-static void random_numbers_have_a_range_and_a_deviation(void **state) {
-    (void)state;
+TEST(random_numbers_have_a_range_and_a_deviation) {
 #define DRAWN(op, attributes) "'op': '" op "', 'inputs': [], 'dims': ['batch'], " attributes
     assert_gives(DRAWN("random_uniform", "'low': 2, 'high': 2"), "f32[batch:8]");
     assert_refused(DRAWN("random_uniform", "'low': 2"),
@@ -353,8 +336,7 @@ static void random_numbers_have_a_range_and_a_deviation(void **state) {
 #undef DRAWN
 }
 
-static void expressions_have_the_dimensions_of_all_their_inputs(void **state) {
-    (void)state;
+TEST(expressions_have_the_dimensions_of_all_their_inputs) {
 #define EXPRESSION "'op': 'expression', 'inputs': "
     assert_gives(EXPRESSION "['x', 'w'], 'expression': 'x * tanh(w)'",
                  "f32[batch:8, length:4, model:6, vocab:16]");
@@ -373,8 +355,7 @@ static void expressions_have_the_dimensions_of_all_their_inputs(void **state) {
 #undef EXPRESSION
 }
 
-static void what_only_plans_hold_is_checked_too(void **state) {
-    (void)state;
+TEST(what_only_plans_hold_is_checked_too) {
     assert_refused("'op': 'sgd', 'inputs': ['v', 'v', 'v']",
                    "(sgd): input \"v\" has dimensions and must be a single number");
     assert_refused("'op': 'adam', 'inputs': ['v', 'v', 's', 'v', 's']",
@@ -457,8 +438,7 @@ static char *table_line(const MtfOperationRow *row) {
 }
 
 /* Every row has its line, and no line speaks of a row that is gone. */
-static void formats_md_has_the_table(void **state) {
-    (void)state;
+TEST(formats_md_has_the_table) {
     g_autofree char *formats = NULL;
     assert_true(g_file_get_contents("layouts/FORMATS.md", &formats, NULL, NULL));
     g_auto(GStrv) lines = g_strsplit(formats, "\n", -1);
@@ -481,8 +461,7 @@ static void formats_md_has_the_table(void **state) {
     assert_int_equal(found, MTF_OPERATIONS);
 }
 
-static void beside_bfloat16_sums_and_statistics_are_float32(void **state) {
-    (void)state;
+TEST(beside_bfloat16_sums_and_statistics_are_float32) {
     assert_gives("'op': 'relu', 'inputs': ['narrow']", "bf16[batch:8, length:4, model:6]");
     assert_gives("'op': 'einsum', 'inputs': ['narrow', 'max'], 'dims': ['model']", "bf16[model:6]");
     assert_gives("'op': 'einsum', 'inputs': ['narrow', 'max'], 'dims': ['model'], 'dtype': "
@@ -495,8 +474,7 @@ static void beside_bfloat16_sums_and_statistics_are_float32(void **state) {
     assert_gives("'op': 'sgd', 'inputs': ['x', 'narrow', 's']", "f32[batch:8, length:4, model:6]");
 }
 
-static void types_that_do_not_go_together_are_told(void **state) {
-    (void)state;
+TEST(types_that_do_not_go_together_are_told) {
     assert_refused("'op': 'add', 'inputs': ['narrow', 'x']",
                    "(add): input \"x\" is float32 but \"narrow\" is bfloat16; cast one of them");
     assert_refused("'op': 'softmax_apply', 'inputs': ['narrow', 'max', 'max']",
@@ -510,32 +488,4 @@ static void types_that_do_not_go_together_are_told(void **state) {
         "'op': 'reduce_sum', 'inputs': ['x'], 'dims': [], 'dtype': 'bfloat16'",
         "(reduce_sum): its dtype is bfloat16 but \"x\" is float32; cast the input or the "
         "result");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_row_is_complete_and_found_by_its_name),
-        cmocka_unit_test(every_attribute_is_named_and_within_the_limit),
-        cmocka_unit_test(shapes_follow_from_inputs),
-        cmocka_unit_test(types_follow_from_inputs_or_are_given),
-        cmocka_unit_test(the_number_of_inputs_is_checked),
-        cmocka_unit_test(what_keeps_divisors_above_zero_is_not_negative),
-        cmocka_unit_test(types_of_inputs_are_checked),
-        cmocka_unit_test(dims_are_checked_against_the_inputs),
-        cmocka_unit_test(a_rename_needs_the_one_name_and_not_the_other),
-        cmocka_unit_test(attributes_are_checked),
-        cmocka_unit_test(attention_checks_its_dimensions),
-        cmocka_unit_test(linear_attention_checks_its_dimensions),
-        cmocka_unit_test(attention_gives_its_statistic_too),
-        cmocka_unit_test(an_embedding_has_one_vocabulary),
-        cmocka_unit_test(labels_lack_exactly_the_classes),
-        cmocka_unit_test(pools_meet_an_element_in_each_window),
-        cmocka_unit_test(random_numbers_have_a_range_and_a_deviation),
-        cmocka_unit_test(expressions_have_the_dimensions_of_all_their_inputs),
-        cmocka_unit_test(what_only_plans_hold_is_checked_too),
-        cmocka_unit_test(formats_md_has_the_table),
-        cmocka_unit_test(beside_bfloat16_sums_and_statistics_are_float32),
-        cmocka_unit_test(types_that_do_not_go_together_are_told),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,8 +10,7 @@
 
 /* From Random123's kat_vectors: philox4x32 10 rounds, counter 243f6a88 85a308d3 13198a2e 03707344,
  * key a4093822 299f31d0, results d16cfe09 94fdcceb 5001e420 24126ea1. */
-static void blocks_are_philox_of_counter_and_key(void **state) {
-    (void)state;
+TEST(blocks_are_philox_of_counter_and_key) {
     MtfRandom random = { .key = UINT64_C(0x299f31d0a4093822),
                          .step = UINT64_C(0x0370734413198a2e) };
     uint32_t words[4];
@@ -20,8 +19,7 @@ static void blocks_are_philox_of_counter_and_key(void **state) {
     assert_memory_equal(words, expected, sizeof words);
 }
 
-static void an_element_takes_its_word_of_its_block(void **state) {
-    (void)state;
+TEST(an_element_takes_its_word_of_its_block) {
     MtfRandom random = mtf_random_stream(7, "dropout", 3);
     for (int64_t i = 0; i < 100; i++) {
         uint32_t words[4];
@@ -30,8 +28,7 @@ static void an_element_takes_its_word_of_its_block(void **state) {
     }
 }
 
-static void seed_name_and_step_make_different_streams(void **state) {
-    (void)state;
+TEST(seed_name_and_step_make_different_streams) {
     MtfRandom streams[] = { mtf_random_stream(1, "a", 0), mtf_random_stream(2, "a", 0),
                             mtf_random_stream(1, "b", 0), mtf_random_stream(1, "a", 1),
                             mtf_random_initial_stream(1, "a") };
@@ -41,8 +38,7 @@ static void seed_name_and_step_make_different_streams(void **state) {
 }
 
 /* Standard errors at n = 1e5: mean 1/sqrt(12 n) = 9.1e-4, variance sqrt(1/180/n) = 2.4e-4. */
-static void uniform_numbers_have_the_moments_of_the_uniform_distribution(void **state) {
-    (void)state;
+TEST(uniform_numbers_have_the_moments_of_the_uniform_distribution) {
     MtfRandom random = mtf_random_stream(1, "u", 0);
     double sum = 0, squares = 0;
     for (int64_t i = 0; i < N; i++) {
@@ -56,8 +52,7 @@ static void uniform_numbers_have_the_moments_of_the_uniform_distribution(void **
 }
 
 /* Standard errors: mean 3.2e-3, variance sqrt(2/n) = 4.5e-3, fourth moment sqrt(96/n) = 0.031. */
-static void normal_numbers_have_the_moments_of_the_normal_distribution(void **state) {
-    (void)state;
+TEST(normal_numbers_have_the_moments_of_the_normal_distribution) {
     MtfRandom random = mtf_random_stream(1, "n", 0);
     double m1 = 0, m2 = 0, m4 = 0, neighbours = 0, last = 0;
     for (int64_t i = 0; i < N; i++) {
@@ -75,8 +70,7 @@ static void normal_numbers_have_the_moments_of_the_normal_distribution(void **st
 }
 
 /* The standard error of the share at n = 1e5 is at most 1.6e-3. */
-static void dropout_drops_its_rate(void **state) {
-    (void)state;
+TEST(dropout_drops_its_rate) {
     MtfRandom random = mtf_random_stream(5, "drop", 9);
     const double rates[] = { 0, 0.1, 0.5, 0.9 };
     for (int r = 0; r < 4; r++) {
@@ -88,8 +82,7 @@ static void dropout_drops_its_rate(void **state) {
     }
 }
 
-static void initial_values_follow_their_kind(void **state) {
-    (void)state;
+TEST(initial_values_follow_their_kind) {
     MtfRandom random = mtf_random_initial_stream(1, "w");
     MtfInit constant = { MTF_INIT_CONSTANT, 1.5 }, normal = { MTF_INIT_NORMAL, 2 },
             uniform = { MTF_INIT_UNIFORM, 3 };
@@ -104,8 +97,7 @@ static void initial_values_follow_their_kind(void **state) {
     assert_true(low >= -3 && low < -2.9 && high < 3 && high > 2.9);
 }
 
-static void runs_of_initial_values_are_those_of_their_elements(void **state) {
-    (void)state;
+TEST(runs_of_initial_values_are_those_of_their_elements) {
     MtfRandom random = mtf_random_initial_stream(5, "w");
     double values[11];
     for (int kind = MTF_INIT_CONSTANT; kind <= MTF_INIT_UNIFORM; kind++)
@@ -116,18 +108,4 @@ static void runs_of_initial_values_are_those_of_their_elements(void **state) {
                 for (int64_t i = 0; i < n; i++)
                     assert_true(values[i] == mtf_random_initial(&random, &init, begin + i));
             }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocks_are_philox_of_counter_and_key),
-        cmocka_unit_test(an_element_takes_its_word_of_its_block),
-        cmocka_unit_test(seed_name_and_step_make_different_streams),
-        cmocka_unit_test(uniform_numbers_have_the_moments_of_the_uniform_distribution),
-        cmocka_unit_test(normal_numbers_have_the_moments_of_the_normal_distribution),
-        cmocka_unit_test(dropout_drops_its_rate),
-        cmocka_unit_test(initial_values_follow_their_kind),
-        cmocka_unit_test(runs_of_initial_values_are_those_of_their_elements),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,15 +5,13 @@
 
 static const MtfShape abc = { 3, { 10, 20, 30 } };
 
-static void a_dimension_is_found_at_its_position(void **state) {
-    (void)state;
+TEST(a_dimension_is_found_at_its_position) {
     assert_int_equal(mtf_shape_find(&abc, 30), 2);
     assert_int_equal(mtf_shape_find(&abc, 40), -1);
     assert_int_equal(mtf_shape_find(&(MtfShape){ 0 }, 0), -1);
 }
 
-static void a_full_shape_takes_no_more(void **state) {
-    (void)state;
+TEST(a_full_shape_takes_no_more) {
     MtfShape shape = { 0 };
     for (int i = 0; i < MTF_MAX_RANK; i++)
         assert_true(mtf_shape_append(&shape, i));
@@ -22,26 +20,14 @@ static void a_full_shape_takes_no_more(void **state) {
     assert_int_equal(mtf_shape_find(&shape, MTF_MAX_RANK - 1), MTF_MAX_RANK - 1);
 }
 
-static void order_counts_for_equality(void **state) {
-    (void)state;
+TEST(order_counts_for_equality) {
     assert_true(mtf_shape_equal(&abc, &(MtfShape){ 3, { 10, 20, 30 } }));
     assert_false(mtf_shape_equal(&abc, &(MtfShape){ 3, { 10, 30, 20 } }));
     assert_false(mtf_shape_equal(&abc, &(MtfShape){ 2, { 10, 20 } }));
 }
 
-static void order_does_not_count_for_containment(void **state) {
-    (void)state;
+TEST(order_does_not_count_for_containment) {
     assert_true(mtf_shape_contains(&abc, &(MtfShape){ 2, { 30, 10 } }));
     assert_true(mtf_shape_contains(&abc, &(MtfShape){ 0 }));
     assert_false(mtf_shape_contains(&abc, &(MtfShape){ 2, { 30, 40 } }));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_dimension_is_found_at_its_position),
-        cmocka_unit_test(a_full_shape_takes_no_more),
-        cmocka_unit_test(order_counts_for_equality),
-        cmocka_unit_test(order_does_not_count_for_containment),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,8 +33,7 @@ static int stage_of(const MtfGraph *graph, const char *operation) {
     return mtf_graph_operation(graph, mtf_graph_find_operation(graph, operation))->stage;
 }
 
-static void operations_without_a_stage_follow_their_inputs(void **state) {
-    (void)state;
+TEST(operations_without_a_stage_follow_their_inputs) {
     g_autoptr(MtfGraph) graph = mtf_test_graph(GRAPH("2"));
     mtf_graph_complete_stages(graph);
     assert_int_equal(stage_of(graph, "s"), 1);
@@ -64,8 +63,7 @@ static const MtfTensor *tensor_of(const MtfStageSplit *split, int stage, const c
     "0.1}}"
 
 /* Else the next value would be another stage's, and the variable stay as it began. */
-static void variables_are_updated_in_their_stage(void **state) {
-    (void)state;
+TEST(variables_are_updated_in_their_stage) {
     g_autoptr(GError) error = NULL;
     g_autoptr(MtfGraph) forward = mtf_test_graph(UPDATED_GRAPH);
     g_autoptr(MtfGraph) training = mtf_training_graph(forward, NULL);
@@ -83,8 +81,7 @@ static void variables_are_updated_in_their_stage(void **state) {
                         "what a variable becomes is made in its stage");
 }
 
-static void what_another_stage_reads_is_transferred(void **state) {
-    (void)state;
+TEST(what_another_stage_reads_is_transferred) {
     g_autoptr(MtfStageSplit) split = split_of(GRAPH("2"));
     assert_int_equal(split->graphs->len, 2);
     assert_int_equal(split->transfers->len, 2);
@@ -97,8 +94,7 @@ static void what_another_stage_reads_is_transferred(void **state) {
 }
 
 /* The first stage that reads a variable has it; the other gets it once a step. */
-static void a_variable_of_two_stages_stays_with_the_first(void **state) {
-    (void)state;
+TEST(a_variable_of_two_stages_stays_with_the_first) {
     g_autoptr(MtfStageSplit) split = split_of(GRAPH("2"));
     assert_int_equal(tensor_of(split, 0, "w")->source, MTF_SOURCE_VARIABLE);
     assert_int_equal(tensor_of(split, 1, "w")->feed, MTF_FEED_TRANSFER_ONCE);
@@ -115,8 +111,7 @@ static void a_variable_of_two_stages_stays_with_the_first(void **state) {
     "'reduce_mean', 'inputs': ['b'], 'dims': []}], 'loss': 'l'}"
 
 /* The variable goes once a step; its cast would go with each micro-batch. */
-static void a_variables_cast_is_made_where_it_is_read(void **state) {
-    (void)state;
+TEST(a_variables_cast_is_made_where_it_is_read) {
     g_autoptr(MtfStageSplit) split = split_of(CAST_GRAPH);
     assert_int_equal(tensor_of(split, 0, "c")->source, MTF_SOURCE_OPERATION);
     assert_int_equal(tensor_of(split, 1, "c")->source, MTF_SOURCE_OPERATION);
@@ -125,15 +120,13 @@ static void a_variables_cast_is_made_where_it_is_read(void **state) {
     assert_int_equal(split->transfers->len, 2);
 }
 
-static void constants_are_repeated_where_they_are_read(void **state) {
-    (void)state;
+TEST(constants_are_repeated_where_they_are_read) {
     g_autoptr(MtfStageSplit) split = split_of(GRAPH("2"));
     assert_null(tensor_of(split, 0, "c"));
     assert_int_equal(tensor_of(split, 1, "c")->source, MTF_SOURCE_OPERATION);
 }
 
-static void the_loss_is_in_its_stage_alone(void **state) {
-    (void)state;
+TEST(the_loss_is_in_its_stage_alone) {
     g_autoptr(MtfStageSplit) split = split_of(GRAPH("2"));
     assert_int_equal(((MtfGraph *)split->graphs->pdata[0])->loss, -1);
     assert_true(((MtfGraph *)split->graphs->pdata[1])->loss >= 0);
@@ -147,13 +140,11 @@ static void assert_refused(const char *text, const char *why) {
     assert_non_null(strstr(error->message, why));
 }
 
-static void a_stage_that_reads_from_a_later_one_is_refused(void **state) {
-    (void)state;
+TEST(a_stage_that_reads_from_a_later_one_is_refused) {
     assert_refused(GRAPH("3"), "operation \"e\" of stage 2 reads \"b\" of stage 3");
 }
 
-static void a_stage_without_operations_is_refused(void **state) {
-    (void)state;
+TEST(a_stage_without_operations_is_refused) {
     g_autofree char *text = g_strdup(GRAPH("2"));
     for (char *at = text; (at = strstr(at, "'stage': 2")) != NULL; at++)
         at[9] = '3';
@@ -172,8 +163,7 @@ static void a_stage_without_operations_is_refused(void **state) {
     "['k', 'r']}]}}, {'name': 'l', 'op': 'reduce_mean', 'inputs': ['q/h'], 'dims': "              \
     "[]}], 'loss': 'l'}"
 
-static void what_is_repeated_for_a_loop_stands_before_it(void **state) {
-    (void)state;
+TEST(what_is_repeated_for_a_loop_stands_before_it) {
     g_autoptr(MtfGraph) whole = mtf_test_graph(LOOP_GRAPH);
     int states = mtf_graph_find_operation(whole, "q/h/state");
     for (int i = 0; i < (int)whole->operations->len; i++)
@@ -192,8 +182,7 @@ static void what_is_repeated_for_a_loop_stands_before_it(void **state) {
 }
 
 /* Its state begins in stage 1, what its iterations are about is stage 2's, and so is what reads it. */
-static void a_loop_is_of_the_last_stage_that_it_reads(void **state) {
-    (void)state;
+TEST(a_loop_is_of_the_last_stage_that_it_reads) {
     static const char *const of_loop[] = { "q/h/state", "q/x", "q/k", "q/m", "q/h" };
     g_autoptr(MtfGraph) graph = mtf_test_graph(
         "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'n': 4, 't': 3}, 'inputs': [{'name': 'x', "
@@ -210,21 +199,4 @@ static void a_loop_is_of_the_last_stage_that_it_reads(void **state) {
         assert_int_equal(stage_of(graph, of_loop[i]), 2);
     g_autoptr(MtfStageSplit) split = mtf_stage_split(graph, NULL);
     assert_non_null(split);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(operations_without_a_stage_follow_their_inputs),
-        cmocka_unit_test(variables_are_updated_in_their_stage),
-        cmocka_unit_test(what_another_stage_reads_is_transferred),
-        cmocka_unit_test(a_variable_of_two_stages_stays_with_the_first),
-        cmocka_unit_test(a_variables_cast_is_made_where_it_is_read),
-        cmocka_unit_test(constants_are_repeated_where_they_are_read),
-        cmocka_unit_test(a_loop_is_of_the_last_stage_that_it_reads),
-        cmocka_unit_test(what_is_repeated_for_a_loop_stands_before_it),
-        cmocka_unit_test(the_loss_is_in_its_stage_alone),
-        cmocka_unit_test(a_stage_that_reads_from_a_later_one_is_refused),
-        cmocka_unit_test(a_stage_without_operations_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,8 +12,7 @@ static void check(const char *name, const char *wanted) {
     assert_string_equal(hint, wanted);
 }
 
-static void names_of_others_say_what_would_do(void **state) {
-    (void)state;
+TEST(names_of_others_say_what_would_do) {
     check("swish", "; use silu");
     check("matmul", "; use einsum: dimensions that \"dims\" lacks are summed");
     check("conv2d", "; use conv");
@@ -25,27 +24,23 @@ static void names_of_others_say_what_would_do(void **state) {
     check("mse_loss", "; use expression \"(x - y) ^ 2\", and reduce_mean");
 }
 
-static void blocks_stand_for_recurrent_layers(void **state) {
-    (void)state;
+TEST(blocks_stand_for_recurrent_layers) {
     check("LSTM", "; write its step in a loop block");
 }
 
-static void what_is_misspelt_is_meant(void **state) {
-    (void)state;
+TEST(what_is_misspelt_is_meant) {
     check("softmaxx", " (did you mean \"softmax\"?)");
     check("reduce_men", " (did you mean \"reduce_mean\"?)");
 }
 
 /* Nobody writes the gradients of operations. */
-static void gradients_are_not_meant(void **state) {
-    (void)state;
+TEST(gradients_are_not_meant) {
     check("rellu_grad", "; a function of elements may be written as an expression");
     check("erfcx_of_mine", "; a function of elements may be written as an expression");
 }
 
 /* The formulas in hints. */
-static void formulas_can_be_written(void **state) {
-    (void)state;
+TEST(formulas_can_be_written) {
     static const struct {
         const char *name, *inputs;
     } formulas[] = { { "quick_gelu", "x" }, { "mish", "x" },
@@ -69,15 +64,4 @@ static void formulas_can_be_written(void **state) {
         if (graph == NULL)
             fail_msg("%s: %s", formulas[i].name, error->message);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_of_others_say_what_would_do),
-        cmocka_unit_test(blocks_stand_for_recurrent_layers),
-        cmocka_unit_test(what_is_misspelt_is_meant),
-        cmocka_unit_test(gradients_are_not_meant),
-        cmocka_unit_test(formulas_can_be_written),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,8 +50,7 @@ static char *order(const MtfGraph *graph) {
 /* A graph with input x[a, b] and the given operations. */
 #define WITH(operations) HEAD INPUT "'operations': [" operations "]}"
 
-static void a_small_graph_is_read_whole(void **state) {
-    (void)state;
+TEST(a_small_graph_is_read_whole) {
     g_autoptr(MtfGraph) graph = mtf_test_graph(
         HEAD INPUT "'variables': [{'name': 'w', 'dims': ['b'], 'init': {'normal': 0.5}}, "
                    "{'name': 'u', 'dims': ['b'], 'dtype': 'float64', 'init': {'uniform': 2}},"
@@ -82,8 +81,7 @@ static void a_small_graph_is_read_whole(void **state) {
                 graph->optimizer.beta2 == 0.5 && graph->optimizer.epsilon == 1e-8);
 }
 
-static void operations_in_good_order_keep_it(void **state) {
-    (void)state;
+TEST(operations_in_good_order_keep_it) {
     g_autoptr(MtfGraph) graph =
         mtf_test_graph(WITH("{'name': 'q', 'op': 'relu', 'inputs': ['x']},"
                             "{'name': 'c', 'op': 'relu', 'inputs': ['x']},"
@@ -92,8 +90,7 @@ static void operations_in_good_order_keep_it(void **state) {
     assert_string_equal(names, "q c a");
 }
 
-static void operations_in_any_order_are_sorted(void **state) {
-    (void)state;
+TEST(operations_in_any_order_are_sorted) {
     g_autoptr(MtfGraph) graph =
         mtf_test_graph(WITH("{'name': 'a', 'op': 'add', 'inputs': ['q', 'c']},"
                             "{'name': 'c', 'op': 'relu', 'inputs': ['q']},"
@@ -102,8 +99,7 @@ static void operations_in_any_order_are_sorted(void **state) {
     assert_string_equal(names, "q c a");
 }
 
-static void a_cycle_is_told_with_its_names(void **state) {
-    (void)state;
+TEST(a_cycle_is_told_with_its_names) {
     assert_fails(WITH("{'name': 'p', 'op': 'relu', 'inputs': ['q']},"
                       "{'name': 'q', 'op': 'add', 'inputs': ['x', 'r']},"
                       "{'name': 'r', 'op': 'relu', 'inputs': ['q']}"),
@@ -114,16 +110,14 @@ static void a_cycle_is_told_with_its_names(void **state) {
                  "\"p\"");
 }
 
-static void a_missing_input_is_told_with_the_nearest_name(void **state) {
-    (void)state;
+TEST(a_missing_input_is_told_with_the_nearest_name) {
     assert_fails(WITH("{'name': 'hidden', 'op': 'relu', 'inputs': ['x']},"
                       "{'name': 'y', 'op': 'relu', 'inputs': ['hiden']}"),
                  "g.json: /operations/1: operation \"y\": input \"hiden\" is not a tensor of this "
                  "graph (did you mean \"hidden\"?)");
 }
 
-static void an_unknown_operation_is_told_with_the_nearest_name(void **state) {
-    (void)state;
+TEST(an_unknown_operation_is_told_with_the_nearest_name) {
     assert_fails(WITH("{'name': 'y', 'op': 'reduce_men', 'inputs': ['x']}"),
                  "g.json: /operations/0/op: \"reduce_men\" is not an operation (did you mean "
                  "\"reduce_mean\"?)");
@@ -131,8 +125,7 @@ static void an_unknown_operation_is_told_with_the_nearest_name(void **state) {
                  "g.json: /operations/0/op: \"convolution\" is not an operation; use conv");
 }
 
-static void an_unknown_attribute_is_told_with_those_of_the_row(void **state) {
-    (void)state;
+TEST(an_unknown_attribute_is_told_with_those_of_the_row) {
     assert_fails(
         WITH("{'name': 'y', 'op': 'scale', 'inputs': ['x'], 'faktor': 2}"),
         "g.json: /operations/0: scale has no attribute \"faktor\" (did you mean \"factor\"?); it has: factor");
@@ -145,14 +138,12 @@ static void an_unknown_attribute_is_told_with_those_of_the_row(void **state) {
                  "g.json: /operations/0/dimension: \"c\" is not a dimension of this graph");
 }
 
-static void the_table_of_operations_speaks_with_the_place(void **state) {
-    (void)state;
+TEST(the_table_of_operations_speaks_with_the_place) {
     assert_fails(WITH("{'name': 'y', 'op': 'add', 'inputs': ['x']}"),
                  "g.json: /operations/0: operation \"y\" (add): it takes at least 2 inputs, not 1");
 }
 
-static void wrong_pieces_are_told_one_by_one(void **state) {
-    (void)state;
+TEST(wrong_pieces_are_told_one_by_one) {
     assert_fails("{'meshtf_graph': 2}", "g.json: /meshtf_graph: version 2 is not 1, the one this "
                                         "program reads");
     assert_fails("{'meshtf_plan': 2}",
@@ -180,8 +171,7 @@ static void wrong_pieces_are_told_one_by_one(void **state) {
         "g.json: /dimensions: dimension \"replicated\": that is a word of layouts");
 }
 
-static void wrong_inputs_and_variables_are_told(void **state) {
-    (void)state;
+TEST(wrong_inputs_and_variables_are_told) {
     assert_fails(
         HEAD "'inputs': [{'name': 't', 'dims': ['a'], 'feed': 'tokens'}], "
              "'operations': []}",
@@ -223,8 +213,7 @@ static void wrong_inputs_and_variables_are_told(void **state) {
                  "g.json: /variables/0: the name \"x\" is given twice");
 }
 
-static void a_loss_is_one_number_and_a_result(void **state) {
-    (void)state;
+TEST(a_loss_is_one_number_and_a_result) {
     assert_fails(HEAD INPUT "'operations': [], 'loss': 'x'}",
                  "g.json: /loss: loss \"x\" is f32[a:4, b:6]; a loss is one number without "
                  "dimensions: reduce it first");
@@ -235,8 +224,7 @@ static void a_loss_is_one_number_and_a_result(void **state) {
                  "g.json: /loss: loss \"l\" is not a tensor of this graph");
 }
 
-static void outputs_are_results_each_once(void **state) {
-    (void)state;
+TEST(outputs_are_results_each_once) {
 #define Y "'operations': [{'name': 'y', 'op': 'relu', 'inputs': ['x']}], "
     assert_fails(HEAD INPUT Y "'outputs': ['y', 'x']}",
                  "g.json: /outputs/1: output \"x\" is not the result of an operation");
@@ -247,8 +235,7 @@ static void outputs_are_results_each_once(void **state) {
 #undef Y
 }
 
-static void an_optimizer_takes_only_its_own_numbers(void **state) {
-    (void)state;
+TEST(an_optimizer_takes_only_its_own_numbers) {
     assert_fails(
         HEAD "'operations': [], 'optimizer': {'kind': 'sgd', 'rate': 1, 'beta1': 0.5}}",
         "g.json: /optimizer: unknown key \"beta1\" (known here: kind, schedule, rate, "
@@ -285,8 +272,7 @@ static void an_optimizer_takes_only_its_own_numbers(void **state) {
          "'dims': ['b'], 'init': 'ones'}], 'operations': [" operations "]}}, "                  \
          "{'name': 'end', 'op': 'relu', 'inputs': ['layer/h']}")
 
-static void a_repeated_block_is_unrolled(void **state) {
-    (void)state;
+TEST(a_repeated_block_is_unrolled) {
     g_autoptr(MtfGraph) graph =
         mtf_test_graph(BLOCK("3", "{'name': 'out', 'op': 'add', 'inputs': ['m', 'x']},"
                                   "{'name': 'm', 'op': 'multiply', 'inputs': ['h', 'w']}"));
@@ -309,8 +295,7 @@ static void a_repeated_block_is_unrolled(void **state) {
 }
 
 /* Two values that change places each time: after three times they are exchanged. */
-static void carried_values_may_change_places(void **state) {
-    (void)state;
+TEST(carried_values_may_change_places) {
     g_autoptr(MtfGraph) graph = mtf_test_graph(
         WITH("{'name': 'y', 'op': 'relu', 'inputs': ['x']}, {'repeat': {'name': 'r', "
              "'count': 3, 'carry': [{'name': 'p', 'init': 'x', 'next': 'q'}, {'name': 'q', "
@@ -322,8 +307,7 @@ static void carried_values_may_change_places(void **state) {
     assert_string_equal(mtf_graph_tensor(graph, end->inputs[1])->name, "x");
 }
 
-static void a_random_stream_belongs_to_its_iteration(void **state) {
-    (void)state;
+TEST(a_random_stream_belongs_to_its_iteration) {
     g_autoptr(MtfGraph) graph =
         mtf_test_graph(BLOCK("2", "{'name': 'out', 'op': 'dropout', 'inputs': ['h'], 'rate': 0.5, "
                                   "'stream': 's'}"));
@@ -331,8 +315,7 @@ static void a_random_stream_belongs_to_its_iteration(void **state) {
     assert_string_equal(mtf_graph_operation(graph, 1)->attributes.stream, "layer/1/s");
 }
 
-static void wrong_blocks_are_told(void **state) {
-    (void)state;
+TEST(wrong_blocks_are_told) {
 #define OUT "{'name': 'out', 'op': 'relu', 'inputs': ['h']}"
     assert_fails(BLOCK("1000000000", OUT), "g.json: /operations/0/repeat/count: 1000000000 is not "
                                            "between 1 and 2000000");
@@ -360,16 +343,14 @@ static void wrong_blocks_are_told(void **state) {
 #undef OUT
 }
 
-static void a_value_that_carries_itself_is_told(void **state) {
-    (void)state;
+TEST(a_value_that_carries_itself_is_told) {
     assert_fails(WITH("{'repeat': {'name': 'r', 'count': 2, 'carry': [{'name': 'p', 'init': 'r/p', "
                       "'next': 'p'}], 'operations': [{'name': 's', 'op': 'relu', 'inputs': "
                       "['p']}]}}"),
                  "g.json: /operations/0/repeat/carry/0: init \"r/p\" leads back to itself");
 }
 
-static void sizes_can_be_replaced(void **state) {
-    (void)state;
+TEST(sizes_can_be_replaced) {
     g_autoptr(GError) error = NULL;
     char *names[] = { (char *)"b", NULL };
     int64_t sizes[] = { 512 };
@@ -383,8 +364,7 @@ static void sizes_can_be_replaced(void **state) {
                                         "dimension of this graph");
 }
 
-static void sizes_that_overflow_are_told(void **state) {
-    (void)state;
+TEST(sizes_that_overflow_are_told) {
 #define BIG "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'a': 9007199254740991, 'b': 2}, "
     assert_fails(BIG INPUT "'operations': []}",
                  "g.json: /inputs/0: tensor \"x\" has more than 2^53 elements");
@@ -394,8 +374,7 @@ static void sizes_that_overflow_are_told(void **state) {
 #undef BIG
 }
 
-static void a_training_graph_has_updates_and_repeats(void **state) {
-    (void)state;
+TEST(a_training_graph_has_updates_and_repeats) {
 #define V                                                                                 \
     "'variables': [{'name': 'v', 'dims': ['a', 'b'], 'init': 'ones'}], 'operations': ["   \
     "{'name': 'n', 'op': 'add', 'inputs': ['x', 'v'], 'phase': 'update', 'memory_kind': " \
@@ -439,8 +418,7 @@ static void assert_round_trip(const MtfGraph *graph) {
     assert_int_equal(again->loss, graph->loss);
 }
 
-static void graphs_of_the_library_load_and_travel_unchanged(void **state) {
-    (void)state;
+TEST(graphs_of_the_library_load_and_travel_unchanged) {
     static const struct {
         const char *path;
         int64_t parameters;
@@ -462,8 +440,7 @@ static void graphs_of_the_library_load_and_travel_unchanged(void **state) {
     }
 }
 
-static void everything_a_graph_can_hold_travels(void **state) {
-    (void)state;
+TEST(everything_a_graph_can_hold_travels) {
     g_autoptr(MtfGraph) graph = mtf_test_graph(
         "{'meshtf_graph': 1, 'name': 'gräph \\u0001', 'dimensions': {'a': 4, 'ä/ö': 6, 'c': 6}, "
         "'inputs': [{'name': 'x', 'dims': ['a', 'ä/ö'], 'dtype': 'float64', 'feed': 'features'}], "
@@ -491,8 +468,7 @@ static void everything_a_graph_can_hold_travels(void **state) {
 
 /* Inside a block "h" and "w" are other tensors in each iteration; a formula means them by the names that
  * they have where it stands. */
-static void an_expression_keeps_its_arguments_when_blocks_are_unrolled(void **state) {
-    (void)state;
+TEST(an_expression_keeps_its_arguments_when_blocks_are_unrolled) {
     g_autoptr(MtfGraph) graph =
         mtf_test_graph(BLOCK("2", "{'name': 'out', 'op': 'expression', 'inputs': ['h', 'w'], "
                                   "'expression': 'h * sigmoid(w)', 'dims': ['a', 'b']}"));
@@ -519,8 +495,7 @@ static void an_expression_keeps_its_arguments_when_blocks_are_unrolled(void **st
 }
 
 /* A chain of 300,000 operations, given last first, needs no deep recursion. */
-static void a_long_chain_given_backwards_is_sorted(void **state) {
-    (void)state;
+TEST(a_long_chain_given_backwards_is_sorted) {
     g_autoptr(GString) text = g_string_new(HEAD INPUT "'operations': [");
     for (int i = 300000; i > 0; i--)
         g_string_append_printf(text, "{'name': '%d', 'op': 'relu', 'inputs': ['%d']},", i, i - 1);
@@ -530,15 +505,13 @@ static void a_long_chain_given_backwards_is_sorted(void **state) {
     assert_string_equal(mtf_graph_operation(graph, 7)->name, "7");
 }
 
-static void ten_thousand_levels_are_told(void **state) {
-    (void)state;
+TEST(ten_thousand_levels_are_told) {
     g_autofree char *deep = g_strnfill(10000, '[');
     assert_fails(deep, "g.json:1:513: brackets nest deeper than 512 levels here");
 }
 
 /* Every beginning of a good file is bad input, told in one sentence. */
-static void every_cut_off_file_is_told(void **state) {
-    (void)state;
+TEST(every_cut_off_file_is_told) {
     g_autofree char *text = NULL;
     gsize length;
     assert_true(g_file_get_contents("layouts/library/graphs/mlp.json", &text, &length, NULL));
@@ -554,8 +527,7 @@ static void every_cut_off_file_is_told(void **state) {
 }
 
 /* "m" is what "l" is renamed to, inside a block, too; "n" has l's size by chance. */
-static void what_a_dimension_is_renamed_to_takes_its_size(void **state) {
-    (void)state;
+TEST(what_a_dimension_is_renamed_to_takes_its_size) {
     g_autoptr(GError) error = NULL;
     static const char text[] =
         "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'l': 4, 'm': 4, 'n': 4}, 'inputs': "
@@ -575,38 +547,4 @@ static void what_a_dimension_is_renamed_to_takes_its_size(void **state) {
         assert_int_equal(mtf_graph_size(graph, mtf_graph_find_dimension(graph, "m")), 8);
         assert_int_equal(mtf_graph_size(graph, mtf_graph_find_dimension(graph, "n")), 4);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_a_dimension_is_renamed_to_takes_its_size),
-        cmocka_unit_test(a_small_graph_is_read_whole),
-        cmocka_unit_test(operations_in_good_order_keep_it),
-        cmocka_unit_test(operations_in_any_order_are_sorted),
-        cmocka_unit_test(a_cycle_is_told_with_its_names),
-        cmocka_unit_test(a_missing_input_is_told_with_the_nearest_name),
-        cmocka_unit_test(an_unknown_operation_is_told_with_the_nearest_name),
-        cmocka_unit_test(an_unknown_attribute_is_told_with_those_of_the_row),
-        cmocka_unit_test(the_table_of_operations_speaks_with_the_place),
-        cmocka_unit_test(wrong_pieces_are_told_one_by_one),
-        cmocka_unit_test(wrong_inputs_and_variables_are_told),
-        cmocka_unit_test(a_loss_is_one_number_and_a_result),
-        cmocka_unit_test(outputs_are_results_each_once),
-        cmocka_unit_test(an_optimizer_takes_only_its_own_numbers),
-        cmocka_unit_test(a_repeated_block_is_unrolled),
-        cmocka_unit_test(carried_values_may_change_places),
-        cmocka_unit_test(a_random_stream_belongs_to_its_iteration),
-        cmocka_unit_test(wrong_blocks_are_told),
-        cmocka_unit_test(a_value_that_carries_itself_is_told),
-        cmocka_unit_test(sizes_can_be_replaced),
-        cmocka_unit_test(sizes_that_overflow_are_told),
-        cmocka_unit_test(a_training_graph_has_updates_and_repeats),
-        cmocka_unit_test(graphs_of_the_library_load_and_travel_unchanged),
-        cmocka_unit_test(everything_a_graph_can_hold_travels),
-        cmocka_unit_test(an_expression_keeps_its_arguments_when_blocks_are_unrolled),
-        cmocka_unit_test(a_long_chain_given_backwards_is_sorted),
-        cmocka_unit_test(ten_thousand_levels_are_told),
-        cmocka_unit_test(every_cut_off_file_is_told),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

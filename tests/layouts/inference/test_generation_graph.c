@@ -114,14 +114,12 @@ static void generates_like_the_whole(const char *config, const int *pieces, int 
     graph_generates_like_the_whole(graph, pieces, context);
 }
 
-static void token_by_token_it_is_the_whole_text(void **state) {
-    (void)state;
+TEST(token_by_token_it_is_the_whole_text) {
     for (gsize i = 0; i < G_N_ELEMENTS(configs); i++)
         generates_like_the_whole(configs[i], (int[]){ 1, 1, 1, 1, 1, 1, 0 }, 9);
 }
 
-static void prompts_of_different_lengths_are_read_in_pieces(void **state) {
-    (void)state;
+TEST(prompts_of_different_lengths_are_read_in_pieces) {
     for (gsize i = 0; i < G_N_ELEMENTS(configs); i++)
         generates_like_the_whole(configs[i], (int[]){ 3, 1, 2, 0 }, 8);
 }
@@ -141,13 +139,11 @@ static void attention_with_a_bias_generates(double softcap, double window) {
     graph_generates_like_the_whole(graph, (int[]){ 3, 1, 2, 0 }, 8);
 }
 
-static void scores_are_capped_before_something_is_added(void **state) {
-    (void)state;
+TEST(scores_are_capped_before_something_is_added) {
     attention_with_a_bias_generates(0.3, 0);
 }
 
-static void what_lies_before_a_window_is_hidden_beside_a_bias(void **state) {
-    (void)state;
+TEST(what_lies_before_a_window_is_hidden_beside_a_bias) {
     attention_with_a_bias_generates(0, 2);
 }
 
@@ -183,24 +179,21 @@ static void what_lies_before_a_window_is_hidden_beside_a_bias(void **state) {
     "'dims': ['batch', 'length']}, "                                                                      \
     "{'name': 'loss', 'op': 'reduce_mean', 'inputs': ['losses'], 'dims': []}], 'loss': 'loss'}"
 
-static void convolutions_and_loops_go_on_where_they_were(void **state) {
-    (void)state;
+TEST(convolutions_and_loops_go_on_where_they_were) {
     g_autoptr(MtfGraph) graph = mtf_test_graph(RECURRENT("'before': 2, 'after': 0"));
     graph_generates_like_the_whole(graph, (int[]){ 1, 1, 1, 1, 1, 1, 0 }, 8);
     graph_generates_like_the_whole(graph, (int[]){ 3, 1, 2, 0 }, 8);
     graph_generates_like_the_whole(graph, (int[]){ 5, 1, 0 }, 8);
 }
 
-static void what_looks_ahead_cannot_generate(void **state) {
-    (void)state;
+TEST(what_looks_ahead_cannot_generate) {
     g_autoptr(MtfGraph) graph = mtf_test_graph(RECURRENT("'before': 1, 'after': 1"));
     g_autoptr(GError) error = NULL;
     assert_null(mtf_generation_graph(graph, &(MtfGenerationSizes){ .length = 1 }, &error));
     assert_non_null(strstr(error->message, "\"c\" reads what comes later"));
 }
 
-static void what_cannot_generate_is_told(void **state) {
-    (void)state;
+TEST(what_cannot_generate_is_told) {
     static const struct {
         const char *config, *says;
         int context;
@@ -218,17 +211,4 @@ static void what_cannot_generate_is_told(void **state) {
         assert_null(mtf_generation_graph(graph, &sizes, &error));
         assert_non_null(strstr(error->message, cases[i].says));
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(token_by_token_it_is_the_whole_text),
-        cmocka_unit_test(prompts_of_different_lengths_are_read_in_pieces),
-        cmocka_unit_test(scores_are_capped_before_something_is_added),
-        cmocka_unit_test(what_lies_before_a_window_is_hidden_beside_a_bias),
-        cmocka_unit_test(convolutions_and_loops_go_on_where_they_were),
-        cmocka_unit_test(what_looks_ahead_cannot_generate),
-        cmocka_unit_test(what_cannot_generate_is_told),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -124,8 +124,7 @@ static void stages_score_like_the_whole(const char *config) {
         mtf_reference_free(stages[s]);
 }
 
-static void stages_give_the_scores_of_the_whole(void **state) {
-    (void)state;
+TEST(stages_give_the_scores_of_the_whole) {
     for (gsize i = 0; i < G_N_ELEMENTS(configs); i++)
         stages_score_like_the_whole(configs[i]);
 }
@@ -148,8 +147,7 @@ static int count_variables(const MtfGraph *graph, MtfMemoryKind memory) {
 }
 
 /* A layer's keys and values; scores at the end. */
-static void a_stage_keeps_the_caches_of_its_layers(void **state) {
-    (void)state;
+TEST(a_stage_keeps_the_caches_of_its_layers) {
     g_autoptr(MtfPipelinePlan) pipeline = generating();
     for (int s = 0; s < STAGES; s++) {
         const MtfPlan *plan = mtf_pipeline_stage(pipeline, s);
@@ -160,8 +158,7 @@ static void a_stage_keeps_the_caches_of_its_layers(void **state) {
 }
 
 /* The table of the first stage is sent to the last once, where it is a variable, too. */
-static void a_shared_table_is_a_variable_of_both(void **state) {
-    (void)state;
+TEST(a_shared_table_is_a_variable_of_both) {
     g_autoptr(MtfPipelinePlan) pipeline = generating();
     int once = 0;
     for (guint i = 0; i < pipeline->split->transfers->len; i++) {
@@ -178,8 +175,7 @@ static void a_shared_table_is_a_variable_of_both(void **state) {
 }
 
 /* A piece of a prompt is as long in all stages, also in those that read no tokens. */
-static void all_stages_bring_as_many_tokens(void **state) {
-    (void)state;
+TEST(all_stages_bring_as_many_tokens) {
     g_autoptr(MtfPipelinePlan) pipeline = generating();
     g_autoptr(MtfPipelinePlan) longer = mtf_generation_pipeline_at(pipeline, 4);
     int length = mtf_generation_length(longer->graph);
@@ -188,14 +184,4 @@ static void all_stages_bring_as_many_tokens(void **state) {
         assert_int_equal(mtf_graph_size(plan->graph, length), 4);
         assert_true(mtf_layout_check(plan->graph, plan->layout, NULL));
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(stages_give_the_scores_of_the_whole),
-        cmocka_unit_test(a_stage_keeps_the_caches_of_its_layers),
-        cmocka_unit_test(a_shared_table_is_a_variable_of_both),
-        cmocka_unit_test(all_stages_bring_as_many_tokens),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

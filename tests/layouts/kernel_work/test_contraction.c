@@ -34,8 +34,7 @@ static const int64_t gpt[26] = { ['b' - 'a'] = 4,   ['l' - 'a'] = 256, ['t' - 'a
                                  ['m' - 'a'] = 768, ['h' - 'a'] = 12,  ['d' - 'a'] = 64,
                                  ['f' - 'a'] = 3072 };
 
-static void a_projection_is_one_product_without_scratch(void **state) {
-    (void)state;
+TEST(a_projection_is_one_product_without_scratch) {
     static const char *const cases[][3] = { { "blm", "mhd", "blhd" }, { "blhd", "mhd", "blm" },
                                             { "blm", "blhd", "mhd" }, { "blhd", "hdm", "blm" },
                                             { "blm", "mf", "blf" },   { "blf", "fm", "blm" },
@@ -47,8 +46,7 @@ static void a_projection_is_one_product_without_scratch(void **state) {
     }
 }
 
-static void attention_loops_over_batch_and_heads_alone(void **state) {
-    (void)state;
+TEST(attention_loops_over_batch_and_heads_alone) {
     static const char *const cases[][3] = { { "blhd", "bthd", "bhlt" },
                                             { "bhlt", "bthd", "blhd" },
                                             { "bhlt", "blhd", "bthd" } };
@@ -62,8 +60,7 @@ static void attention_loops_over_batch_and_heads_alone(void **state) {
 }
 
 /* Heads innermost in the weights and outside in the result: no strides do; one copy does. */
-static void a_copy_pays_where_storage_orders_clash(void **state) {
-    (void)state;
+TEST(a_copy_pays_where_storage_orders_clash) {
     MtfContraction plan = plan_of("blm", "mdh", "blhd", gpt, INT64_MAX);
     assert_int_equal(plan.n_outer, 0);
     assert_int_equal(plan.scratch_bytes, 768 * 768 * 4);
@@ -153,8 +150,7 @@ static void shuffle(GRand *rand, char *letters) {
     }
 }
 
-static void a_plan_multiplies_every_pair_once_with_and_without_scratch(void **state) {
-    (void)state;
+TEST(a_plan_multiplies_every_pair_once_with_and_without_scratch) {
     /* Which terms hold a dimension: all, left and result, right and result, left and right. */
     static const unsigned roles[] = { 7, 5, 6, 3 };
     g_autoptr(GRand) rand = g_rand_new_with_seed(11);
@@ -180,8 +176,7 @@ static void a_plan_multiplies_every_pair_once_with_and_without_scratch(void **st
 }
 
 /* How an einsum in bfloat16 runs, and its scratch for sizes a = 2, b = 3, c = 5. */
-static void narrow_einsums_add_up_in_float32(void **state) {
-    (void)state;
+TEST(narrow_einsums_add_up_in_float32) {
     static const int64_t sizes[26] = { 2, 3, 5 };
     static const struct {
         const char *left, *right, *result;
@@ -208,15 +203,4 @@ static void narrow_einsums_add_up_in_float32(void **state) {
         assert_int_equal(mtf_narrow_einsum_scratch_bytes(terms, n, &result, true),
                          cases[i].scratch);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_projection_is_one_product_without_scratch),
-        cmocka_unit_test(attention_loops_over_batch_and_heads_alone),
-        cmocka_unit_test(a_copy_pays_where_storage_orders_clash),
-        cmocka_unit_test(narrow_einsums_add_up_in_float32),
-        cmocka_unit_test(a_plan_multiplies_every_pair_once_with_and_without_scratch),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

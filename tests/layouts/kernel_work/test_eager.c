@@ -61,8 +61,7 @@ static bool is_skipped(const MtfEagerMarks *m) {
     return m->joined && m->skipped[0] == ~0U && m->skipped[1] == ~0U;
 }
 
-static void a_product_casts_what_is_float32_and_adds_its_bias(void **state) {
-    (void)state;
+TEST(a_product_casts_what_is_float32_and_adds_its_bias) {
     g_autoptr(MtfGraph) graph = marked(rows_text);
     assert_int_equal(marks(graph, "product")->cast[0], 1);
     assert_int_equal(marks(graph, "product")->cast[1], 0);
@@ -71,8 +70,7 @@ static void a_product_casts_what_is_float32_and_adds_its_bias(void **state) {
     assert_int_equal(marks(graph, "last")->cast[0], 1);
 }
 
-static void a_map_is_as_wide_as_the_widest_it_reads(void **state) {
-    (void)state;
+TEST(a_map_is_as_wide_as_the_widest_it_reads) {
     g_autoptr(MtfGraph) graph = marked(rows_text);
     assert_false(marks(graph, "active")->joined);
     assert_int_equal(marks(graph, "active")->wide[1], 0);
@@ -80,8 +78,7 @@ static void a_map_is_as_wide_as_the_widest_it_reads(void **state) {
     assert_int_equal(marks(graph, "sum")->wide[1], 1);
 }
 
-static void a_norm_over_rows_is_one_call_in_float32(void **state) {
-    (void)state;
+TEST(a_norm_over_rows_is_one_call_in_float32) {
     g_autoptr(MtfGraph) graph = marked(rows_text);
     assert_true(is_skipped(marks(graph, "normed/mean")));
     assert_true(is_skipped(marks(graph, "normed/variance")));
@@ -93,8 +90,7 @@ static void a_norm_over_rows_is_one_call_in_float32(void **state) {
 
 /* The sum's gradient is float32, and narrowed once for both products that read it; what is passed to the
  * norm was a product's, and is widened; so are gradients of variables. */
-static void gradients_have_the_types_of_their_tensors(void **state) {
-    (void)state;
+TEST(gradients_have_the_types_of_their_tensors) {
     g_autoptr(MtfGraph) graph = marked(rows_text);
     assert_int_equal(marks(graph, "grad/normed")->cast[1], 1);
     assert_int_equal(marks(graph, "grad/w")->cast[1], 1);
@@ -112,8 +108,7 @@ static void gradients_have_the_types_of_their_tensors(void **state) {
     assert_int_equal(marks(graph, "grad/sum")->wide[1], 1);
 }
 
-static void a_norm_over_the_batch_reads_it_twice_and_stays_narrow(void **state) {
-    (void)state;
+TEST(a_norm_over_the_batch_reads_it_twice_and_stays_narrow) {
     g_autoptr(MtfGraph) graph = marked(batch_text);
     assert_true(marks(graph, "mean")->joined && marks(graph, "mean")->over_batch);
     assert_int_equal(marks(graph, "mean")->skipped[0], 0);
@@ -128,8 +123,7 @@ static void a_norm_over_the_batch_reads_it_twice_and_stays_narrow(void **state) 
 }
 
 /* float32 is read and bfloat16 written, by a kernel of its own; a norm would take the variable. */
-static void a_variable_is_narrowed_for_products(void **state) {
-    (void)state;
+TEST(a_variable_is_narrowed_for_products) {
     g_autoptr(MtfGraph) graph = mtf_test_graph(
         "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'b': 2, 'd': 8, 'e': 8},"
         "'inputs': [{'name': 'x', 'dims': ['b', 'd'], 'feed': 'features'}],"
@@ -140,16 +134,4 @@ static void a_variable_is_narrowed_for_products(void **state) {
     mtf_graph_mark_eager(graph);
     assert_false(marks(graph, "narrow")->joined);
     assert_int_equal(marks(graph, "narrow")->wide[1], 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_product_casts_what_is_float32_and_adds_its_bias),
-        cmocka_unit_test(a_map_is_as_wide_as_the_widest_it_reads),
-        cmocka_unit_test(a_norm_over_rows_is_one_call_in_float32),
-        cmocka_unit_test(gradients_have_the_types_of_their_tensors),
-        cmocka_unit_test(a_variable_is_narrowed_for_products),
-        cmocka_unit_test(a_norm_over_the_batch_reads_it_twice_and_stays_narrow),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

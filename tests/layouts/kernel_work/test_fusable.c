@@ -25,8 +25,7 @@ static const MtfOperation *operation(const MtfGraph *graph, const char *name) {
     return mtf_graph_operation(graph, mtf_graph_find_operation(graph, name));
 }
 
-static void what_a_neighbour_wrote_is_near(void **state) {
-    (void)state;
+TEST(what_a_neighbour_wrote_is_near) {
     g_autoptr(MtfGraph) graph = mtf_test_graph(graph_text);
     mtf_graph_mark_near(graph, (MtfFramework){ 0 });
     assert_int_equal(operation(graph, "biased")->near_inputs, 0);
@@ -34,8 +33,7 @@ static void what_a_neighbour_wrote_is_near(void **state) {
     assert_int_equal(operation(graph, "active")->near_inputs, 1U << 0);
 }
 
-static void what_is_read_elsewhere_is_written(void **state) {
-    (void)state;
+TEST(what_is_read_elsewhere_is_written) {
     g_autoptr(MtfGraph) graph = mtf_test_graph(graph_text);
     mtf_graph_mark_near(graph, (MtfFramework){ 0 });
     assert_int_equal(operation(graph, "biased")->near_outputs, 1);
@@ -43,8 +41,7 @@ static void what_is_read_elsewhere_is_written(void **state) {
     assert_int_equal(operation(graph, "active")->near_outputs, 0); /* a product reads it */
 }
 
-static void products_are_never_near_and_part_what_is(void **state) {
-    (void)state;
+TEST(products_are_never_near_and_part_what_is) {
     g_autoptr(MtfGraph) graph = mtf_test_graph(graph_text);
     mtf_graph_mark_near(graph, (MtfFramework){ 0 });
     assert_int_equal(operation(graph, "second")->near_inputs, 0);
@@ -73,8 +70,7 @@ static const char loop_text[] =
     "{'name': 'all', 'op': 'loop_stack', 'loop': 'cell', 'inputs': ['shown'], 'dimension': 't'},"
     "{'name': 'last', 'op': 'loop_next', 'loop': 'cell', 'inputs': ['h', 'squashed']}]}";
 
-static void what_a_loop_moves_is_no_kernel(void **state) {
-    (void)state;
+TEST(what_a_loop_moves_is_no_kernel) {
     static const char *const moved[] = { "now", "here", "moved", "all", "last" };
     g_autoptr(MtfGraph) graph = mtf_test_graph(loop_text);
     mtf_graph_mark_near(graph, (MtfFramework){ 0 });
@@ -112,21 +108,9 @@ static bool is_biased(const char *source, const char *added, const char *name) {
 }
 
 /* Models have one kind of attention for all of it. */
-static void what_is_learned_and_added_to_scores_marks_all_attention(void **state) {
-    (void)state;
+TEST(what_is_learned_and_added_to_scores_marks_all_attention) {
     assert_true(is_biased("table", ", 'doubled'", "self"));
     assert_true(is_biased("table", ", 'doubled'", "cross"));
     assert_false(is_biased("table", "", "self"));
     assert_false(is_biased("mask", ", 'doubled'", "self"));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_a_neighbour_wrote_is_near),
-        cmocka_unit_test(what_is_read_elsewhere_is_written),
-        cmocka_unit_test(products_are_never_near_and_part_what_is),
-        cmocka_unit_test(what_a_loop_moves_is_no_kernel),
-        cmocka_unit_test(what_is_learned_and_added_to_scores_marks_all_attention),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

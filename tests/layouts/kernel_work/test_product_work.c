@@ -56,8 +56,7 @@ static MtfProductWork pair(const char *left, const char *right, const char *resu
     return work_of((const char *const[]){ left, right }, 2, result);
 }
 
-static void a_projection_is_one_product_and_nothing_else(void **state) {
-    (void)state;
+TEST(a_projection_is_one_product_and_nothing_else) {
     MtfProductWork work = pair("blm", "mf", "blf");
     assert_close(work.calls, 1);
     assert_close(work.m, 1024);
@@ -68,8 +67,7 @@ static void a_projection_is_one_product_and_nothing_else(void **state) {
 
 /* x w, then the gradient of x, which reads w column by column, and that of w, which reads x so. A
  * result that lies column by column, f l of x[l, m] w[m, f], is (w' x')': both turned. */
-static void the_form_says_how_operands_lie(void **state) {
-    (void)state;
+TEST(the_form_says_how_operands_lie) {
     assert_int_equal(pair("blm", "mf", "blf").form, MTF_PRODUCT_NN);
     assert_int_equal(pair("blf", "mf", "blm").form, MTF_PRODUCT_NT);
     assert_int_equal(pair("blm", "blf", "mf").form, MTF_PRODUCT_TN);
@@ -79,8 +77,7 @@ static void the_form_says_how_operands_lie(void **state) {
     assert_close(turned.n, 256);
 }
 
-static void attention_is_a_product_a_head(void **state) {
-    (void)state;
+TEST(attention_is_a_product_a_head) {
     MtfProductWork work = pair("blhd", "bthd", "bhlt");
     assert_close(work.calls, 48);
     assert_close(work.m * work.n * work.k, 256 * 256 * 64);
@@ -88,8 +85,7 @@ static void attention_is_a_product_a_head(void **state) {
 }
 
 /* Two terms of 4 * 256 * 768 floats and a result of 4 * 256. */
-static void what_reuses_nothing_is_one_pass(void **state) {
-    (void)state;
+TEST(what_reuses_nothing_is_one_pass) {
     MtfProductWork work = pair("blm", "blm", "bl");
     assert_close(work.calls, 0);
     assert_close(work.swept_bytes, 4.0 * (2 * 4 * 256 * 768 + 4 * 256));
@@ -97,8 +93,7 @@ static void what_reuses_nothing_is_one_pass(void **state) {
 
 /* t is in the left term alone: it is summed first, from 4 * 12 * 256 * 256 to 4 * 12 * 256 floats;
  * the rest multiplies and sums nothing. */
-static void what_one_term_has_alone_is_summed_first(void **state) {
-    (void)state;
+TEST(what_one_term_has_alone_is_summed_first) {
     MtfProductWork work = pair("bhlt", "bhl", "bhl");
     double summed = 4.0 * (4 * 12 * 256 * 256 + 4 * 12 * 256), multiplied = 4.0 * 3 * 4 * 12 * 256;
     assert_close(work.calls, 0);
@@ -106,8 +101,7 @@ static void what_one_term_has_alone_is_summed_first(void **state) {
 }
 
 /* x w of 1024 x 768 by 768 x 3072, then its square norm by f: 1024 x 3072 products in one pass. */
-static void several_terms_add_up(void **state) {
-    (void)state;
+TEST(several_terms_add_up) {
     MtfProductWork work = work_of((const char *const[]){ "blm", "mf", "blf" }, 3, "bl");
     assert_close(work.calls, 1);
     assert_close(work.n, 3072);
@@ -115,8 +109,7 @@ static void several_terms_add_up(void **state) {
 }
 
 /* One copy of 768 * 768 weights, read and written. */
-static void copies_in_another_order_count(void **state) {
-    (void)state;
+TEST(copies_in_another_order_count) {
     MtfProductWork work = pair("blm", "mdh", "blhd");
     assert_close(work.calls, 1);
     assert_close(work.swept_bytes, 2.0 * 4 * 768 * 768);
@@ -124,8 +117,7 @@ static void copies_in_another_order_count(void **state) {
 
 /* 1000 queries and keys of 64 features, in blocks of 64 by 512: 3 / (1/64 + 1/512 + 1/64) = 90.4; a
  * quarter of the keys, 250: 3 / (1/64 + 1/250 + 1/64) = 85.1. A product has no blocks. */
-static void blocks_of_attention_have_sides_of_their_own(void **state) {
-    (void)state;
+TEST(blocks_of_attention_have_sides_of_their_own) {
     g_autoptr(MtfGraph) graph = mtf_test_graph(
         "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'b': 2, 'l': 1000, 't': 1000, 'd': 64}, "
         "'inputs': [{'name': 'q', 'dims': ['b', 'l', 'd'], 'feed': 'features'}, {'name': 'k', 'dims': "
@@ -151,8 +143,7 @@ static void blocks_of_attention_have_sides_of_their_own(void **state) {
 
 /* 2 examples of 3 heads; 48 queries look at 48 / 2 keys each and half a block of 32 more; the last
  * 16 of them at 32 + 16 / 2 and the rest of the block, which ends with the keys. */
-static void causal_attention_is_a_head_that_sees_half(void **state) {
-    (void)state;
+TEST(causal_attention_is_a_head_that_sees_half) {
     g_autoptr(MtfGraph) graph = mtf_test_graph(
         "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'b': 2, 'h': 3, 'l': 48, 't': 48, 'd': 16}, "
         "'inputs': [{'name': 'q', 'dims': ['b', 'l', 'h', 'd'], 'feed': 'features'}, {'name': 'k', "
@@ -195,8 +186,7 @@ static void assert_product(MtfProductWork work, double m, double n, double k) {
 /* 2 rows of 16, windows of 5 every 4 elements: 4 a row; 3 channels in, 8 out. A gradient of x takes every
  * place of x, each of which a quarter of the windows' places meets; one of the filter sums over windows,
  * and what the filter goes over belongs to x's channels. */
-static void convolutions_are_products_of_places(void **state) {
-    (void)state;
+TEST(convolutions_are_products_of_places) {
     static const char text[] =
         "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'b': 2, 'x': 16, 'y': 4, 'k': 5, 'c': 3, 'o': "
         "8}, 'inputs': [{'name': 'in', 'dims': ['b', 'x', 'c'], 'feed': 'features'}, {'name': 'f', "
@@ -219,20 +209,4 @@ static void convolutions_are_products_of_places(void **state) {
     assert_close(work.m * work.k, 2 * 16 * 5 * 8 / 4.0);
     assert_close(work.n, 3);
     assert_product(whole_work(graph, 2), 5 * 3, 8, 2 * 4);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_projection_is_one_product_and_nothing_else),
-        cmocka_unit_test(the_form_says_how_operands_lie),
-        cmocka_unit_test(attention_is_a_product_a_head),
-        cmocka_unit_test(blocks_of_attention_have_sides_of_their_own),
-        cmocka_unit_test(causal_attention_is_a_head_that_sees_half),
-        cmocka_unit_test(what_reuses_nothing_is_one_pass),
-        cmocka_unit_test(what_one_term_has_alone_is_summed_first),
-        cmocka_unit_test(several_terms_add_up),
-        cmocka_unit_test(copies_in_another_order_count),
-        cmocka_unit_test(convolutions_are_products_of_places),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

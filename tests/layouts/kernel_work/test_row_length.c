@@ -40,45 +40,29 @@ static double length_of(const char *name, const char *split) {
     return -1;
 }
 
-static void a_row_is_what_lies_side_by_side_in_all_operands(void **state) {
-    (void)state;
+TEST(a_row_is_what_lies_side_by_side_in_all_operands) {
     assert_true(length_of("biased", "b") == 24);
     assert_true(length_of("means", "b") == 8);
     assert_true(length_of("columns", "b") == 24);
     assert_true(length_of("dot", "b") == 24);
 }
 
-static void splitting_a_row_shortens_it(void **state) {
-    (void)state;
+TEST(splitting_a_row_shortens_it) {
     assert_true(length_of("means", "d") == 4);
     assert_true(length_of("means", "l") == 8);
 }
 
-static void dimensions_of_one_place_are_no_part_of_it(void **state) {
-    (void)state;
+TEST(dimensions_of_one_place_are_no_part_of_it) {
     assert_true(length_of("spread", "h") == 4);
 }
 
 /* Of b and h: 2 * 3. */
-static void vectors_of_one_position_are_a_row_of_rotary_ones(void **state) {
-    (void)state;
+TEST(vectors_of_one_position_are_a_row_of_rotary_ones) {
     assert_true(length_of("placed", "l") == 6);
     assert_true(length_of("placed", "b") == 3);
 }
 
-static void what_is_one_row_or_moves_has_none(void **state) {
-    (void)state;
+TEST(what_is_one_row_or_moves_has_none) {
     assert_true(length_of("alike", "b") == 0);
     assert_true(length_of("turned", "b") == 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_row_is_what_lies_side_by_side_in_all_operands),
-        cmocka_unit_test(splitting_a_row_shortens_it),
-        cmocka_unit_test(dimensions_of_one_place_are_no_part_of_it),
-        cmocka_unit_test(vectors_of_one_position_are_a_row_of_rotary_ones),
-        cmocka_unit_test(what_is_one_row_or_moves_has_none),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

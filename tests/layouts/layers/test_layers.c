@@ -37,8 +37,7 @@ static MtfGraph *training_of(const char *text, MtfRecompute recompute) {
     return graph;
 }
 
-static void only_what_is_of_a_layer_is_starred(void **state) {
-    (void)state;
+TEST(only_what_is_of_a_layer_is_starred) {
     g_autoptr(MtfGraph) graph = mtf_test_graph(LOSS("s", "r"));
     static const struct {
         const char *name;
@@ -62,8 +61,7 @@ static void only_what_is_of_a_layer_is_starred(void **state) {
     }
 }
 
-static void a_place_is_what_follows_the_layer(void **state) {
-    (void)state;
+TEST(a_place_is_what_follows_the_layer) {
     g_autoptr(MtfGraph) graph = mtf_test_graph(LOSS("s", "r"));
     gsize before;
     assert_string_equal(mtf_layer_place(graph, "adam/m/layer/1/w", (MtfLayer){ 1, 1 }, &before),
@@ -114,8 +112,7 @@ static MtfGraph *small_model(const char *family, const char *preset) {
 
 /* Gradients, clones, updates, the optimizer's state and casts are of the layer of what they are for, and
  * stay so in a file. */
-static void layers_pass_to_all_that_follows(void **state) {
-    (void)state;
+TEST(layers_pass_to_all_that_follows) {
     static const char *const kinds[] = { "sgd", "adam", "adafactor", "lamb", "muon" };
     g_autoptr(GError) error = NULL;
     for (gsize i = 0; i < G_N_ELEMENTS(kinds); i++) {
@@ -153,8 +150,7 @@ static void assert_same_shape(const MtfGraph *a, const MtfGraph *b) {
     }
 }
 
-static void a_users_names_change_nothing(void **state) {
-    (void)state;
+TEST(a_users_names_change_nothing) {
     for (int recompute = 0; recompute < MTF_RECOMPUTES; recompute++) {
         g_autoptr(MtfGraph) plain = training_of(LOSS("s", "r"), (MtfRecompute)recompute);
         g_autoptr(MtfGraph) traps =
@@ -173,8 +169,7 @@ static void assert_refused(const char *text, const char *what) {
     assert_non_null(strstr(error->message, what));
 }
 
-static void unrolled_blocks_without_layers_are_refused(void **state) {
-    (void)state;
+TEST(unrolled_blocks_without_layers_are_refused) {
     assert_refused(
         "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'d': 2}, 'inputs': [{'name': 'x', 'dims': "
         "['d'], 'feed': 'features'}], 'operations': [{'name': 'layer/0/y', 'op': 'relu', 'inputs': "
@@ -185,15 +180,4 @@ static void unrolled_blocks_without_layers_are_refused(void **state) {
         "['d'], 'feed': 'features'}], 'operations': [{'name': 'y', 'op': 'relu', 'inputs': ['x'], "
         "'block': 'layer', 'iteration': 3}], 'repeats': {'layer': 2}}",
         "iteration");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_what_is_of_a_layer_is_starred),
-        cmocka_unit_test(a_place_is_what_follows_the_layer),
-        cmocka_unit_test(layers_pass_to_all_that_follows),
-        cmocka_unit_test(a_users_names_change_nothing),
-        cmocka_unit_test(unrolled_blocks_without_layers_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,8 +30,7 @@ static void assert_refused(const char *text, const char *sentence) {
     assert_non_null(strstr(error->message, sentence));
 }
 
-static void text_parses_back_to_itself(void **state) {
-    (void)state;
+TEST(text_parses_back_to_itself) {
     const char *text = "0F0,0F1,3F0,,(3F1;3B0)OVERLAP_F_B,3B1,0I0,0W0,0B1\n"
                        ",1UNSHARD,1F0,2F0,1F1,2F1,2B0,2B1,1B0,1B1,1REDUCE_GRAD1,1RESHARD\n";
     g_autoptr(MtfPipelineOrder) order = parse(text);
@@ -42,8 +41,7 @@ static void text_parses_back_to_itself(void **state) {
 }
 
 /* Both lists as that test expects them, and its 11 steps. */
-static void messages_stand_where_pytorch_puts_them(void **state) {
-    (void)state;
+TEST(messages_stand_where_pytorch_puts_them) {
     g_autoptr(MtfPipelineOrder) order = parse(SIMPLE);
     g_autoptr(MtfPipelineOrder) lowered = mtf_pipeline_lower(order);
     g_autofree char *text = mtf_pipeline_format(lowered);
@@ -54,8 +52,7 @@ static void messages_stand_where_pytorch_puts_them(void **state) {
 }
 
 /* "v_2_rank_4_stage" of the same file: 24 steps; its B with a W beside it is an input gradient. */
-static void neighbours_on_one_rank_send_nothing(void **state) {
-    (void)state;
+TEST(neighbours_on_one_rank_send_nothing) {
     g_autoptr(MtfPipelineOrder) order =
         parse("0F0,0F1,   ,3F0,3B0,3F1,3B1,0B0,3W0,0B1,3W1,0W0,0W1\n"
               "   ,1F0,2F0,1F1,2F1,2B0,1B0,2B1,1B1,2W0,2W1,1W0,1W1\n");
@@ -67,8 +64,7 @@ static void neighbours_on_one_rank_send_nothing(void **state) {
 }
 
 /* The activation slots asserted there: three, micro-batch 3 in the one that micro-batch 0 left. */
-static void slots_are_used_again_after_the_weight_gradient(void **state) {
-    (void)state;
+TEST(slots_are_used_again_after_the_weight_gradient) {
     g_autoptr(MtfPipelineOrder) order = parse("0F0,0F1,0I0,0F2,0W0,0F3,0I1,0W1,0I2,0W2,0I3,0W3\n");
     int slots[4];
     assert_int_equal(mtf_pipeline_slots(order, 0, slots), 3);
@@ -78,8 +74,7 @@ static void slots_are_used_again_after_the_weight_gradient(void **state) {
 
 /* 3B1 stands before 1B0, and with it before 0B0: it may not write over what 3B0 sends past stages 2 and 1. 3B2 stands
  * behind, and may wait. */
-static void gradients_that_go_past_stages_have_slots_of_their_own(void **state) {
-    (void)state;
+TEST(gradients_that_go_past_stages_have_slots_of_their_own) {
     const MtfGradientWay ways[] = { { 3, 2 }, { 2, 1 }, { 1, 0 }, { 3, 0 } };
     g_autoptr(MtfPipelineOrder) order =
         parse("0F0,0F1,2F0,2F1,0F2,2B0,0F3,2B1,2F2,0B0,2F3,0B1,2B2,2B3,0B2,0B3\n"
@@ -98,8 +93,7 @@ static void gradients_that_go_past_stages_have_slots_of_their_own(void **state) 
 }
 
 /* What stage 3 sends past the others may be taken by 0W0, which stands behind 3I1. */
-static void weight_gradients_take_what_is_sent_late(void **state) {
-    (void)state;
+TEST(weight_gradients_take_what_is_sent_late) {
     const MtfGradientWay ways[] = { { 3, 2 }, { 2, 1 }, { 1, 0 }, { 3, 0 } };
     g_autoptr(MtfPipelineOrder) order = parse("0F0,0F1,3F0,3I0,3W0,3F1,0I0,3I1,3W1,0W0,0I1,0W1\n"
                                               "1F0,2F0,1F1,2F1,2I0,2W0,1I0,1W0,2I1,2W1,1I1,1W1\n");
@@ -126,16 +120,14 @@ static int slots_of_megatron_order(const int *chunks, int count, int stages) {
     return mtf_pipeline_slots(order, 0, slots);
 }
 
-static void slots_are_those_of_megatron(void **state) {
-    (void)state;
+TEST(slots_are_those_of_megatron) {
     const int one[] = { 1, 1, -1, 1, -1, 1, -1, -1 };
     const int two[] = { 1, 1, 1, 2, 2, 2, -2, 1, -2, 1, -2, 2, -1, 2, -1, -1, -2, -2, -1, -1 };
     assert_int_equal(slots_of_megatron_order(one, 8, 1), 2);
     assert_int_equal(slots_of_megatron_order(two, 20, 2), 5);
 }
 
-static void circles_are_named(void **state) {
-    (void)state;
+TEST(circles_are_named) {
     assert_refused(
         "0F0,0B0,0F1,0B1\n1F1,1F0,1B1,1B0\n",
         "f.csv deadlocks: rank 0 at 0B0 waits for rank 1, rank 1 at 1F1 waits for rank 0");
@@ -146,8 +138,7 @@ static void circles_are_named(void **state) {
     assert_refused("0W0,0F0,0I0\n", "rank 0 at 0W0 waits for what stands behind it");
 }
 
-static void incomplete_orders_are_refused(void **state) {
-    (void)state;
+TEST(incomplete_orders_are_refused) {
     assert_refused("0F0,0F0,0B0\n", "0F0 stands twice on rank 0");
     assert_refused("0F0,0F1,0B0\n", "0B1 is missing (as B, or as I and W)");
     assert_refused("0F0,0I0\n", "0W0 is missing");
@@ -159,8 +150,7 @@ static void incomplete_orders_are_refused(void **state) {
 }
 
 /* Of a model that is run and not trained. */
-static void orders_of_forward_passes_alone_are_complete(void **state) {
-    (void)state;
+TEST(orders_of_forward_passes_alone_are_complete) {
     g_autoptr(MtfPipelineOrder) order = parse("0F0,0F1\n1F0,1F1\n");
     assert_true(mtf_pipeline_only_forward(order));
     g_autoptr(MtfPipelineOrder) training = parse("0F0,0B0\n1F0,1B0\n");
@@ -168,8 +158,7 @@ static void orders_of_forward_passes_alone_are_complete(void **state) {
     assert_refused("0F0,0F1\n1F0\n", "1F1 is missing");
 }
 
-static void unreadable_cells_are_named(void **state) {
-    (void)state;
+TEST(unreadable_cells_are_named) {
     assert_refused("0F0,0X0\n", "line 1, cell 2: \"0X0\" is not an action");
     assert_refused("# nothing\n", "no line with actions");
     assert_refused("0F\n", "line 1, cell 1");
@@ -180,27 +169,8 @@ static void unreadable_cells_are_named(void **state) {
 }
 
 /* The first group needs 3B0, which the second makes only after the first's own 0F1. */
-static void overlapped_actions_wait_for_one_another(void **state) {
-    (void)state;
+TEST(overlapped_actions_wait_for_one_another) {
     assert_refused("0F0,(0F1;0B0)OVERLAP_F_B,0B1\n1F0,1F1,1B0,1B1\n", "deadlocks");
     g_autoptr(MtfPipelineOrder) apart = parse("0F0,0F1,0B0,0B1\n1F0,1F1,1B0,1B1\n");
     assert_int_equal(mtf_pipeline_in_flight(apart, 0), 2);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_parses_back_to_itself),
-        cmocka_unit_test(messages_stand_where_pytorch_puts_them),
-        cmocka_unit_test(neighbours_on_one_rank_send_nothing),
-        cmocka_unit_test(slots_are_used_again_after_the_weight_gradient),
-        cmocka_unit_test(slots_are_those_of_megatron),
-        cmocka_unit_test(gradients_that_go_past_stages_have_slots_of_their_own),
-        cmocka_unit_test(weight_gradients_take_what_is_sent_late),
-        cmocka_unit_test(circles_are_named),
-        cmocka_unit_test(incomplete_orders_are_refused),
-        cmocka_unit_test(orders_of_forward_passes_alone_are_complete),
-        cmocka_unit_test(unreadable_cells_are_named),
-        cmocka_unit_test(overlapped_actions_wait_for_one_another),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,8 +23,7 @@ static void assert_refused(const MtfGraph *graph, const MtfLayout *layout, const
     assert_string_equal(error->message, message);
 }
 
-static void everything_whole_is_legal(void **state) {
-    (void)state;
+TEST(everything_whole_is_legal) {
     g_autoptr(MtfGraph) graph = new_graph();
     g_autoptr(MtfLayout) layout = new_layout(graph);
     assert_int_equal(layout->n_tensors, 3);
@@ -32,8 +31,7 @@ static void everything_whole_is_legal(void **state) {
     assert_true(mtf_layout_check(graph, layout, NULL));
 }
 
-static void a_result_may_be_kept_partial_but_nothing_else(void **state) {
-    (void)state;
+TEST(a_result_may_be_kept_partial_but_nothing_else) {
     g_autoptr(MtfGraph) graph = new_graph();
     g_autoptr(MtfLayout) layout = new_layout(graph);
     layout->tensors[2].axis[1] = MTF_PARTIAL_SUM;
@@ -45,8 +43,7 @@ static void a_result_may_be_kept_partial_but_nothing_else(void **state) {
     assert_refused(graph, layout, "tensor \"v\" is no result and cannot be partial");
 }
 
-static void placements_and_strategies_are_checked(void **state) {
-    (void)state;
+TEST(placements_and_strategies_are_checked) {
     g_autoptr(MtfGraph) graph = new_graph();
     g_autoptr(MtfLayout) layout = new_layout(graph);
     layout->tensors[1].axis[0] = 1;
@@ -60,8 +57,7 @@ static void placements_and_strategies_are_checked(void **state) {
                    "cannot stay partial on axis \"cols\"");
 }
 
-static void a_copy_stands_alone(void **state) {
-    (void)state;
+TEST(a_copy_stands_alone) {
     g_autoptr(MtfGraph) graph = new_graph();
     g_autoptr(MtfLayout) layout = new_layout(graph);
     layout->rules = g_strdup("a:rows");
@@ -74,8 +70,7 @@ static void a_copy_stands_alone(void **state) {
     assert_true(mtf_mesh_equal(&copy->mesh, &layout->mesh));
 }
 
-static void a_tensor_is_read_where_it_is_kept_unless_a_reading_says_otherwise(void **state) {
-    (void)state;
+TEST(a_tensor_is_read_where_it_is_kept_unless_a_reading_says_otherwise) {
     g_autoptr(MtfGraph) graph = new_graph();
     g_autoptr(MtfLayout) layout = new_layout(graph);
     layout->tensors[2].axis[0] = 0;
@@ -88,8 +83,7 @@ static void a_tensor_is_read_where_it_is_kept_unless_a_reading_says_otherwise(vo
     assert_false(mtf_layout_has_gathered_copy(copy, 1, MTF_PHASE_BACKWARD));
 }
 
-static void readings_are_checked(void **state) {
-    (void)state;
+TEST(readings_are_checked) {
     g_autoptr(MtfGraph) graph = new_graph();
     g_autoptr(MtfLayout) layout = new_layout(graph);
     MtfPlacement partial = mtf_placement_replicated();
@@ -98,16 +92,4 @@ static void readings_are_checked(void **state) {
     assert_true(mtf_layout_check(graph, layout, NULL));
     mtf_layout_set_gathered_copy(layout, 1, MTF_PHASE_FORWARD, &partial);
     assert_refused(graph, layout, "tensor \"v\" is no result and cannot be partial");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(everything_whole_is_legal),
-        cmocka_unit_test(a_result_may_be_kept_partial_but_nothing_else),
-        cmocka_unit_test(placements_and_strategies_are_checked),
-        cmocka_unit_test(a_copy_stands_alone),
-        cmocka_unit_test(a_tensor_is_read_where_it_is_kept_unless_a_reading_says_otherwise),
-        cmocka_unit_test(readings_are_checked),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

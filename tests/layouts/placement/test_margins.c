@@ -49,8 +49,7 @@ static bool is_hull(const MtfReach *r, MtfRange part, MtfRange found) {
     return found.begin == hull.begin && found.end == hull.end;
 }
 
-static void a_part_reaches_from_the_first_element_it_meets_to_the_last(void **state) {
-    (void)state;
+TEST(a_part_reaches_from_the_first_element_it_meets_to_the_last) {
     g_autoptr(GRand) random = g_rand_new_with_seed(1);
     for (int draw = 0; draw < DRAWS; draw++) {
         MtfReach r = drawn_reach(random);
@@ -142,8 +141,7 @@ static void check_halo(const MtfGraph *graph, const MtfMesh *mesh, int k,
     assert_int_equal(most.exchanged, counted.exchanged);
 }
 
-static void what_a_processor_reads_comes_from_those_that_hold_it(void **state) {
-    (void)state;
+TEST(what_a_processor_reads_comes_from_those_that_hold_it) {
     static const char *const meshes[] = { "a:3;b:2", "a:2;b:2;c:2", "a:5", "a:2;b:7" };
     g_autoptr(GRand) random = g_rand_new_with_seed(2);
     for (int draw = 0; draw < 1500; draw++) {
@@ -162,8 +160,7 @@ static void what_a_processor_reads_comes_from_those_that_hold_it(void **state) {
 /* ---- What turns ------------------------------------------------------------------------------ */
 
 /* Element t of the result is element t + start, round the end. */
-static void what_turns_is_read_where_it_comes_from(void **state) {
-    (void)state;
+TEST(what_turns_is_read_where_it_comes_from) {
     g_autoptr(GRand) random = g_rand_new_with_seed(4);
     for (int draw = 0; draw < DRAWS; draw++) {
         int size = drawn(random, 2, MOST), start = drawn(random, -2 * size, 2 * size);
@@ -194,8 +191,7 @@ static void what_turns_is_read_where_it_comes_from(void **state) {
     }
 }
 
-static void parts_go_on_round_the_end(void **state) {
-    (void)state;
+TEST(parts_go_on_round_the_end) {
     static const char *const meshes[] = { "a:2", "a:3;b:2", "a:5", "a:2;b:2;c:2" };
     g_autoptr(GRand) random = g_rand_new_with_seed(5);
     for (int draw = 0; draw < 800; draw++) {
@@ -257,8 +253,7 @@ static void check_joined(const MtfGraph *graph, const MtfMesh *mesh, int k, unsi
     }
 }
 
-static void joined_inputs_are_read_where_their_elements_come_to_lie(void **state) {
-    (void)state;
+TEST(joined_inputs_are_read_where_their_elements_come_to_lie) {
     static const char *const meshes[] = { "a:2", "a:3", "a:7;b:2", "a:2;b:4" };
     for (int i = 0; i < 4 * 9 * 9; i++) {
         MtfMesh mesh;
@@ -300,8 +295,7 @@ static MtfGraph *golden_graph(const Golden *g) {
     return mtf_test_graph(text);
 }
 
-static void halos_of_a_resnet_are_those_counted_by_hand(void **state) {
-    (void)state;
+TEST(halos_of_a_resnet_are_those_counted_by_hand) {
     for (gsize i = 0; i < G_N_ELEMENTS(golden); i++) {
         MtfMesh mesh;
         g_autofree char *mesh_text = g_strdup_printf("rows:%d", golden[i].parts);
@@ -322,8 +316,7 @@ static void halos_of_a_resnet_are_those_counted_by_hand(void **state) {
 
 /* The whole network, all that is split evenly in halves: 13,440 of conv1, 28,672 each of the pool and
  * of the 3 x 3 of three, four and six blocks. What makes 7 rows of 14 reads them gathered. */
-static void halos_of_a_whole_resnet_50_add_up(void **state) {
-    (void)state;
+TEST(halos_of_a_whole_resnet_50_add_up) {
     MtfModelSettings settings =
         mtf_model_preset_find(&mtf_model_resnet, "resnet-50", NULL)->settings;
     settings.batch = 1;
@@ -359,8 +352,7 @@ static void halos_of_a_whole_resnet_50_add_up(void **state) {
 
 /* Of many parts that are equal, or come again after a few, only those near the ends are looked at one by one; where
  * there are fewer elements than parts, most of which hold nothing, too. */
-static void many_alike_parts_are_no_others_than_all_of_them(void **state) {
-    (void)state;
+TEST(many_alike_parts_are_no_others_than_all_of_them) {
     static const char *const meshes[] = { "a:48", "a:96" };
     g_autoptr(GRand) random = g_rand_new_with_seed(8);
     for (int draw = 0; draw < 800; draw++) {
@@ -387,18 +379,4 @@ static void many_alike_parts_are_no_others_than_all_of_them(void **state) {
         placement.axis[0] = 0;
         check_halo(graph, &mesh, 0, &placement);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_part_reaches_from_the_first_element_it_meets_to_the_last),
-        cmocka_unit_test(what_a_processor_reads_comes_from_those_that_hold_it),
-        cmocka_unit_test(what_turns_is_read_where_it_comes_from),
-        cmocka_unit_test(parts_go_on_round_the_end),
-        cmocka_unit_test(joined_inputs_are_read_where_their_elements_come_to_lie),
-        cmocka_unit_test(halos_of_a_resnet_are_those_counted_by_hand),
-        cmocka_unit_test(halos_of_a_whole_resnet_50_add_up),
-        cmocka_unit_test(many_alike_parts_are_no_others_than_all_of_them),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

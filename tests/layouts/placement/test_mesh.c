@@ -19,8 +19,7 @@ static void assert_fails(const char *text, int64_t devices, const char *message)
     assert_string_equal(error->message, message);
 }
 
-static void a_mesh_is_read_and_printed(void **state) {
-    (void)state;
+TEST(a_mesh_is_read_and_printed) {
     MtfMesh mesh = mesh_of("rows:4;cols:2");
     assert_int_equal(mesh.n_axes, 2);
     assert_string_equal(mesh.axes[0].name, "rows");
@@ -31,8 +30,7 @@ static void a_mesh_is_read_and_printed(void **state) {
     assert_string_equal(text, "rows:4;cols:2");
 }
 
-static void all_separators_of_mesh_tensorflow_are_read(void **state) {
-    (void)state;
+TEST(all_separators_of_mesh_tensorflow_are_read) {
     MtfMesh expected = mesh_of("a:2;b:3;c:4");
     static const char *const texts[] = { "a:2,b:3,c:4", "a:2.b:3.c:4", "a:2 b:3 c:4",
                                          " a:2;; b:3,c:4;" };
@@ -42,8 +40,7 @@ static void all_separators_of_mesh_tensorflow_are_read(void **state) {
     }
 }
 
-static void the_empty_text_is_one_processor(void **state) {
-    (void)state;
+TEST(the_empty_text_is_one_processor) {
     MtfMesh mesh = mesh_of("");
     assert_int_equal(mesh.n_axes, 0);
     assert_int_equal(mtf_mesh_size(&mesh), 1);
@@ -53,8 +50,7 @@ static void the_empty_text_is_one_processor(void **state) {
     assert_string_equal(title, "one device");
 }
 
-static void one_size_is_what_is_left_of_the_devices(void **state) {
-    (void)state;
+TEST(one_size_is_what_is_left_of_the_devices) {
     MtfMesh mesh;
     assert_true(mtf_mesh_parse("a:3;b:-1;c:2", 24, &mesh, NULL));
     assert_int_equal(mesh.axes[1].size, 4);
@@ -65,8 +61,7 @@ static void one_size_is_what_is_left_of_the_devices(void **state) {
     assert_fails("a:4096;b:-1", INT64_C(1) << 30, "mesh: more than 16777216 processors");
 }
 
-static void wrong_meshes_are_told(void **state) {
-    (void)state;
+TEST(wrong_meshes_are_told) {
     assert_fails("rows", 0, "mesh: \"rows\" is not of the form name:value");
     assert_fails("rows:", 0, "mesh: \"rows:\" is not of the form name:value");
     assert_fails(":2", 0, "mesh: \":2\" is not of the form name:value");
@@ -87,8 +82,7 @@ static void wrong_meshes_are_told(void **state) {
 }
 
 /* The drawing in mesh.h: on rows:2;cols:3 rank = row * 3 + col. */
-static void ranks_count_row_by_row(void **state) {
-    (void)state;
+TEST(ranks_count_row_by_row) {
     MtfMesh mesh = mesh_of("rows:2;cols:3");
     assert_int_equal(mtf_mesh_size(&mesh), 6);
     for (int rank = 0; rank < 6; rank++) {
@@ -99,8 +93,7 @@ static void ranks_count_row_by_row(void **state) {
 
 /* On x:2;y:3;z:2 rank = 6x + 2y + z. Processor 9 is x=1 y=1 z=1. Its group of {x, z} is all with
  * y=1: (0,1,0)=2, (0,1,1)=3, (1,1,0)=8, (1,1,1)=9, in this order. */
-static void groups_are_the_processors_that_agree_on_other_axes(void **state) {
-    (void)state;
+TEST(groups_are_the_processors_that_agree_on_other_axes) {
     MtfMesh mesh = mesh_of("x:2;y:3;z:2");
     unsigned x_and_z = 1 | 4;
     static const int members[] = { 2, 3, 8, 9 };
@@ -118,8 +111,7 @@ static void groups_are_the_processors_that_agree_on_other_axes(void **state) {
     assert_int_equal(mtf_mesh_group_position(&mesh, 0, 9), 0);
 }
 
-static void axes_are_found_and_named(void **state) {
-    (void)state;
+TEST(axes_are_found_and_named) {
     MtfMesh mesh = mesh_of("x:2;y:3;z:2");
     assert_int_equal(mtf_mesh_axis(&mesh, "z"), 2);
     assert_int_equal(mtf_mesh_axis(&mesh, "w"), -1);
@@ -127,27 +119,11 @@ static void axes_are_found_and_named(void **state) {
     assert_string_equal(names, "x,z");
 }
 
-static void meshes_differ_by_name_size_and_order(void **state) {
-    (void)state;
+TEST(meshes_differ_by_name_size_and_order) {
     MtfMesh mesh = mesh_of("x:2;y:3");
     static const char *const others[] = { "x:2", "x:2;y:4", "x:2;z:3", "y:3;x:2" };
     for (gsize i = 0; i < G_N_ELEMENTS(others); i++) {
         MtfMesh other = mesh_of(others[i]);
         assert_false(mtf_mesh_equal(&mesh, &other));
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_mesh_is_read_and_printed),
-        cmocka_unit_test(all_separators_of_mesh_tensorflow_are_read),
-        cmocka_unit_test(the_empty_text_is_one_processor),
-        cmocka_unit_test(one_size_is_what_is_left_of_the_devices),
-        cmocka_unit_test(wrong_meshes_are_told),
-        cmocka_unit_test(ranks_count_row_by_row),
-        cmocka_unit_test(groups_are_the_processors_that_agree_on_other_axes),
-        cmocka_unit_test(axes_are_found_and_named),
-        cmocka_unit_test(meshes_differ_by_name_size_and_order),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,8 +30,7 @@ static void assert_range(MtfRange range, int64_t begin, int64_t end) {
 }
 
 /* 10 over 4: floor(10 i / 4) = 0 2 5 7 10. */
-static void parts_that_do_not_divide_are_ragged(void **state) {
-    (void)state;
+TEST(parts_that_do_not_divide_are_ragged) {
     assert_range(mtf_part(10, 0, 4), 0, 2);
     assert_range(mtf_part(10, 1, 4), 2, 5);
     assert_range(mtf_part(10, 2, 4), 5, 7);
@@ -40,8 +39,7 @@ static void parts_that_do_not_divide_are_ragged(void **state) {
 
 /* On a:2;b:5 both axes split dimension a, none splits b and c: 2 * 5 parts, 1 and 1; the largest
  * part of 10 over 10 is 1, of 10 over 4 is 3. */
-static void axes_that_split_one_dimension_multiply_its_parts(void **state) {
-    (void)state;
+TEST(axes_that_split_one_dimension_multiply_its_parts) {
     g_autoptr(MtfGraph) graph = new_graph();
     MtfMesh mesh = mesh_of("a:2;b:5");
     MtfPlacement placement = place(0, 0);
@@ -55,8 +53,7 @@ static void axes_that_split_one_dimension_multiply_its_parts(void **state) {
 }
 
 /* 3 over 5: floor(3 i / 5) = 0 0 1 1 2 3. */
-static void parts_may_be_empty(void **state) {
-    (void)state;
+TEST(parts_may_be_empty) {
     assert_range(mtf_part(3, 0, 5), 0, 0);
     assert_range(mtf_part(3, 1, 5), 0, 1);
     assert_range(mtf_part(3, 2, 5), 1, 1);
@@ -66,15 +63,13 @@ static void parts_may_be_empty(void **state) {
 
 /* n = 2^53 - 1 over p = 2^24: part 2^24 - 1 begins at floor((p - 1) n / p) = n - ceil(n / p), and
  * n / p = 2^29 - 2^-24. */
-static void parts_of_huge_dimensions_do_not_overflow(void **state) {
-    (void)state;
+TEST(parts_of_huge_dimensions_do_not_overflow) {
     int64_t size = (INT64_C(1) << 53) - 1, parts = INT64_C(1) << 24;
     assert_range(mtf_part(size, parts - 1, parts), size - (INT64_C(1) << 29), size);
     assert_range(mtf_part(size, 1, parts), (INT64_C(1) << 29) - 1, (INT64_C(1) << 30) - 1);
 }
 
-static void parts_tile_the_dimension_evenly(void **state) {
-    (void)state;
+TEST(parts_tile_the_dimension_evenly) {
     for (int64_t size = 1; size < 40; size++) {
         for (int64_t parts = 1; parts < 40; parts++) {
             int64_t at = 0;
@@ -92,8 +87,7 @@ static void parts_tile_the_dimension_evenly(void **state) {
 }
 
 /* Both axes of rows:2;cols:2 split a=10: processor (r, c) holds part 2r + c of 4. */
-static void splits_of_one_dimension_nest_major_to_minor(void **state) {
-    (void)state;
+TEST(splits_of_one_dimension_nest_major_to_minor) {
     MtfMesh mesh = mesh_of("rows:2;cols:2");
     MtfPlacement both = place(0, 0);
     static const int64_t begins[] = { 0, 2, 5, 7, 10 };
@@ -106,8 +100,7 @@ static void splits_of_one_dimension_nest_major_to_minor(void **state) {
 
 /* On rows:2;cols:3 with rows=a cols=b: processor 5 is row 1, column 2: a in [5, 10), b in [2, 3).
  */
-static void each_axis_cuts_its_own_dimension(void **state) {
-    (void)state;
+TEST(each_axis_cuts_its_own_dimension) {
     g_autoptr(MtfGraph) graph = new_graph();
     MtfMesh mesh = mesh_of("rows:2;cols:3");
     MtfPlacement placement = place(0, 1);
@@ -120,8 +113,7 @@ static void each_axis_cuts_its_own_dimension(void **state) {
 }
 
 /* a=10 over 4 parts: largest 3; c=1 over 2 parts: largest 1, and rank 0 holds none of it. */
-static void the_largest_slice_bounds_all_others(void **state) {
-    (void)state;
+TEST(the_largest_slice_bounds_all_others) {
     g_autoptr(MtfGraph) graph = new_graph();
     MtfMesh mesh = mesh_of("rows:4;cols:2");
     MtfPlacement placement = place(0, 2);
@@ -137,8 +129,7 @@ static void the_largest_slice_bounds_all_others(void **state) {
     assert_int_equal(mtf_local_elements(graph, &mesh, shape, &placement, 0), 0);
 }
 
-static void partial_and_whole_hold_everything(void **state) {
-    (void)state;
+TEST(partial_and_whole_hold_everything) {
     g_autoptr(MtfGraph) graph = new_graph();
     MtfMesh mesh = mesh_of("rows:4;cols:2");
     MtfPlacement placement = place(MTF_PARTIAL_SUM, MTF_REPLICATED);
@@ -149,8 +140,7 @@ static void partial_and_whole_hold_everything(void **state) {
     assert_int_equal(mtf_placement_partial_axes(&placement), 3);
 }
 
-static void a_placement_prints_axis_by_axis(void **state) {
-    (void)state;
+TEST(a_placement_prints_axis_by_axis) {
     g_autoptr(MtfGraph) graph = new_graph();
     MtfMesh mesh = mesh_of("rows:4;cols:2;deep:1");
     MtfPlacement placement = place(1, MTF_PARTIAL_MAX);
@@ -158,8 +148,7 @@ static void a_placement_prints_axis_by_axis(void **state) {
     assert_string_equal(text, "rows=b cols=partial:max deep=replicated");
 }
 
-static void a_split_dimension_must_be_one_of_the_tensor(void **state) {
-    (void)state;
+TEST(a_split_dimension_must_be_one_of_the_tensor) {
     g_autoptr(GError) error = NULL;
     g_autoptr(MtfGraph) graph =
         mtf_test_graph("{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'a': 2, 'b': 2}, 'inputs': "
@@ -175,21 +164,4 @@ static void a_split_dimension_must_be_one_of_the_tensor(void **state) {
     assert_string_equal(error->message, "tensor \"x\" is placed on an axis the mesh lacks");
     placement = place(0, MTF_REPLICATED);
     assert_true(mtf_placement_check(graph, &mesh, 0, &placement, NULL));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parts_that_do_not_divide_are_ragged),
-        cmocka_unit_test(axes_that_split_one_dimension_multiply_its_parts),
-        cmocka_unit_test(parts_may_be_empty),
-        cmocka_unit_test(parts_of_huge_dimensions_do_not_overflow),
-        cmocka_unit_test(parts_tile_the_dimension_evenly),
-        cmocka_unit_test(splits_of_one_dimension_nest_major_to_minor),
-        cmocka_unit_test(each_axis_cuts_its_own_dimension),
-        cmocka_unit_test(the_largest_slice_bounds_all_others),
-        cmocka_unit_test(partial_and_whole_hold_everything),
-        cmocka_unit_test(a_placement_prints_axis_by_axis),
-        cmocka_unit_test(a_split_dimension_must_be_one_of_the_tensor),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,8 +43,7 @@ static void check_pair(const MtfGraph *graph, const MtfPlacement *from, const Mt
     }
 }
 
-static void neighbours_that_lie_alike_reshard_like_one_axis(void **state) {
-    (void)state;
+TEST(neighbours_that_lie_alike_reshard_like_one_axis) {
     MtfMesh two = mesh_of("a:4;b:6");
     g_autoptr(MtfGraph) graph = mtf_reshard_graph(3, (int64_t[]){ 48, 24, 13 }, MTF_F32);
     g_autoptr(GArray) placements = mtf_reshard_placements(&two, 3);
@@ -55,8 +54,7 @@ static void neighbours_that_lie_alike_reshard_like_one_axis(void **state) {
 }
 
 /* Of 4096 elements, 3/4 enter the links, once; axis by axis that would be 1/2 and 1/4 in two calls. */
-static void partial_sums_of_two_axes_are_scattered_in_one_call(void **state) {
-    (void)state;
+TEST(partial_sums_of_two_axes_are_scattered_in_one_call) {
     MtfMesh mesh = mesh_of("a:2;b:2");
     g_autoptr(MtfGraph) graph = mtf_reshard_graph(1, (int64_t[]){ 4096 }, MTF_F32);
     MtfPlacement from = mtf_placement_replicated(), to = from;
@@ -67,12 +65,4 @@ static void partial_sums_of_two_axes_are_scattered_in_one_call(void **state) {
     assert_int_equal(path.ops[0].kind, MTF_RESHARD_REDUCE_SCATTER);
     assert_int_equal(path.ops[0].axes, 3);
     assert_true(path.cost == 1024 + 3072);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(neighbours_that_lie_alike_reshard_like_one_axis),
-        cmocka_unit_test(partial_sums_of_two_axes_are_scattered_in_one_call),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,31 +36,27 @@ static void count_sums(const char *mesh_text, const char *rules_text, Traffic *b
 
 /* b=4096, io=1024, h=4096: w and v hold 4,194,304 elements each, activations of b x h 16,777,216.
  */
-static void batch_splits_reduce_both_gradients_and_the_loss(void **state) {
-    (void)state;
+TEST(batch_splits_reduce_both_gradients_and_the_loss) {
     Traffic sums[8];
     count_sums("all:16", "batch:all", sums);
     assert_int_equal(sums[1].calls, 3);
     assert_true(sums[1].elements == 2 * 4194304.0 + 1);
 }
 
-static void hidden_splits_reduce_the_output_once(void **state) {
-    (void)state;
+TEST(hidden_splits_reduce_the_output_once) {
     Traffic sums[8];
     count_sums("all:16", "hidden:all", sums);
     assert_int_equal(sums[1].calls, 1);
     assert_true(sums[1].elements == 4194304.0);
 }
 
-static void io_splits_reduce_the_hidden_layer_twice(void **state) {
-    (void)state;
+TEST(io_splits_reduce_the_hidden_layer_twice) {
     Traffic sums[8];
     count_sums("all:16", "io:all", sums);
     assert_true(sums[1].elements == 2 * 16777216.0 + 1);
 }
 
-static void batch_and_hidden_on_two_axes(void **state) {
-    (void)state;
+TEST(batch_and_hidden_on_two_axes) {
     Traffic sums[8];
     count_sums("r:4;c:4", "batch:r;hidden:c", sums);
     assert_true(sums[1].elements == 2097152.0 + 1); /* w/4 + v/4 + loss */
@@ -68,8 +64,7 @@ static void batch_and_hidden_on_two_axes(void **state) {
     assert_int_equal(sums[2].calls, 1);
 }
 
-static void batch_and_io_on_two_axes(void **state) {
-    (void)state;
+TEST(batch_and_io_on_two_axes) {
     Traffic sums[8];
     count_sums("r:4;c:4", "batch:r;io:c", sums);
     assert_true(sums[1].elements == 2097152.0);     /* w/4 + v/4 */
@@ -77,8 +72,7 @@ static void batch_and_io_on_two_axes(void **state) {
     assert_true(sums[3].elements == 1);             /* the loss, over both axes at once */
 }
 
-static void three_axes(void **state) {
-    (void)state;
+TEST(three_axes) {
     Traffic sums[8];
     count_sums("r:4;c:2;p:2", "batch:r;hidden:c;io:p", sums);
     assert_true(sums[1].elements == 2097152.0); /* w/4 + v/4 */
@@ -98,24 +92,20 @@ static void refuse(const char *rules_text, const char *expected) {
         fail_msg("\"%s\" does not say \"%s\"", error->message, expected);
 }
 
-static void a_dimension_on_two_axes_is_refused(void **state) {
-    (void)state;
+TEST(a_dimension_on_two_axes_is_refused) {
     refuse("batch:r;batch:c", "dimension \"batch\" is given two mesh axes, \"r\" and \"c\"");
 }
 
-static void two_dimensions_of_a_tensor_on_one_axis_are_refused(void **state) {
-    (void)state;
+TEST(two_dimensions_of_a_tensor_on_one_axis_are_refused) {
     refuse("batch:r,io:r", "dimensions \"batch\" and \"io\" of tensor \"x\" are both on mesh axis");
 }
 
-static void unknown_names_are_refused(void **state) {
-    (void)state;
+TEST(unknown_names_are_refused) {
     refuse("batsh:r", "no dimension \"batsh\"");
     refuse("batch:rows", "no axis \"rows\"");
 }
 
-static void unknown_names_are_collected_when_asked(void **state) {
-    (void)state;
+TEST(unknown_names_are_collected_when_asked) {
     g_autoptr(MtfGraph) graph = two_layer_graph(8, 4, 8);
     MtfMesh mesh;
     mtf_mesh_parse("r:2;c:2", 0, &mesh, NULL);
@@ -127,8 +117,7 @@ static void unknown_names_are_collected_when_asked(void **state) {
     assert_string_equal(g_ptr_array_index(inert, 1), "hidden:model");
 }
 
-static void printed_rules_parse_again(void **state) {
-    (void)state;
+TEST(printed_rules_parse_again) {
     g_autoptr(MtfGraph) graph = two_layer_graph(8, 4, 8);
     MtfMesh mesh;
     mtf_mesh_parse("r:2;c:2", 0, &mesh, NULL);
@@ -149,8 +138,7 @@ static bool same_at(const MtfLayout *a, const MtfLayout *b, const MtfOperation *
 }
 
 /* With only the rules of its scope, an operation is laid out as with all rules. */
-static void scopes_hold_all_that_matters(void **state) {
-    (void)state;
+TEST(scopes_hold_all_that_matters) {
     g_autoptr(MtfGraph) graph = two_layer_graph(8, 4, 8);
     MtfMesh mesh;
     mtf_mesh_parse("r:2;c:2;p:2", 0, &mesh, NULL);
@@ -168,22 +156,4 @@ static void scopes_hold_all_that_matters(void **state) {
         mtf_rules_derive(scopes, some, (int *)(void *)operations->data, (int)operations->len, part);
         assert_true(same_at(whole, part, mtf_graph_operation(graph, i), i));
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(batch_splits_reduce_both_gradients_and_the_loss),
-        cmocka_unit_test(hidden_splits_reduce_the_output_once),
-        cmocka_unit_test(io_splits_reduce_the_hidden_layer_twice),
-        cmocka_unit_test(batch_and_hidden_on_two_axes),
-        cmocka_unit_test(batch_and_io_on_two_axes),
-        cmocka_unit_test(three_axes),
-        cmocka_unit_test(a_dimension_on_two_axes_is_refused),
-        cmocka_unit_test(two_dimensions_of_a_tensor_on_one_axis_are_refused),
-        cmocka_unit_test(unknown_names_are_refused),
-        cmocka_unit_test(unknown_names_are_collected_when_asked),
-        cmocka_unit_test(printed_rules_parse_again),
-        cmocka_unit_test(scopes_hold_all_that_matters),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -82,8 +82,7 @@ static void assert_refused(const MtfGraph *graph, const char *choice, const char
     assert_string_equal(error->message, message);
 }
 
-static void an_einsum_splits_parallel_and_reduced_dimensions(void **state) {
-    (void)state;
+TEST(an_einsum_splits_parallel_and_reduced_dimensions) {
     g_autoptr(MtfGraph) graph =
         graph_of("'op': 'einsum', 'inputs': ['x', 'w'], 'dims': ['batch', 'hidden']");
     assert_iteration(graph, "batch hidden io*");
@@ -94,8 +93,7 @@ static void an_einsum_splits_parallel_and_reduced_dimensions(void **state) {
 }
 
 /* (x1 + x2) w = x1 w + x2 w, and the same for w; never both at once. */
-static void an_einsum_is_linear_in_each_input(void **state) {
-    (void)state;
+TEST(an_einsum_is_linear_in_each_input) {
     g_autoptr(MtfGraph) graph =
         graph_of("'op': 'einsum', 'inputs': ['x', 'w'], 'dims': ['batch', 'hidden']");
     assert_placements(graph, "partial", "partial:sum replicated -> partial:sum");
@@ -106,8 +104,7 @@ static void an_einsum_is_linear_in_each_input(void **state) {
 }
 
 /* The square of a sum is not the sum of the squares. */
-static void a_product_with_itself_is_not_linear(void **state) {
-    (void)state;
+TEST(a_product_with_itself_is_not_linear) {
     g_autoptr(MtfGraph) graph = graph_of("'op': 'multiply', 'inputs': ['x', 'x']");
     assert_refused(graph, "partial",
                    "operation \"y\" is not linear in its input 0, so that input cannot stay "
@@ -121,8 +118,7 @@ static void a_product_with_itself_is_not_linear(void **state) {
 }
 
 /* Half and half are one, but each alone becomes 0. */
-static void a_cast_to_integers_is_not_linear(void **state) {
-    (void)state;
+TEST(a_cast_to_integers_is_not_linear) {
     g_autoptr(MtfGraph) truncated = graph_of("'op': 'cast', 'inputs': ['x'], 'dtype': 'int32'");
     assert_refused(truncated, "partial",
                    "operation \"y\" is not linear in its input 0, so that input cannot stay "
@@ -134,8 +130,7 @@ static void a_cast_to_integers_is_not_linear(void **state) {
 }
 
 /* A vocabulary split gives each processor its own rows; the others add nothing. */
-static void an_embedding_splits_its_vocabulary_into_partial_sums(void **state) {
-    (void)state;
+TEST(an_embedding_splits_its_vocabulary_into_partial_sums) {
     g_autoptr(MtfGraph) graph =
         graph_of("'op': 'embedding', 'inputs': ['table', 'ids'], 'dims': ['batch', 'io']");
     assert_iteration(graph, "batch io vocab*");
@@ -148,8 +143,7 @@ static void an_embedding_splits_its_vocabulary_into_partial_sums(void **state) {
                    "partial on axis \"m\"");
 }
 
-static void an_embedding_gradient_sums_over_the_batch(void **state) {
-    (void)state;
+TEST(an_embedding_gradient_sums_over_the_batch) {
     g_autoptr(MtfGraph) graph =
         graph_of("'op': 'embedding_grad', 'inputs': ['ids', 'x'], 'dims': ['vocab', 'io']");
     assert_iteration(graph, "vocab io batch*");
@@ -159,8 +153,7 @@ static void an_embedding_gradient_sums_over_the_batch(void **state) {
     assert_placements(graph, "partial:1", "replicated partial:sum -> partial:sum");
 }
 
-static void what_an_embedding_gradient_is_added_to_is_placed_as_the_sum(void **state) {
-    (void)state;
+TEST(what_an_embedding_gradient_is_added_to_is_placed_as_the_sum) {
     g_autoptr(MtfGraph) graph = graph_of(
         "'op': 'embedding_grad', 'inputs': ['ids', 'x', 'table'], 'dims': ['vocab', 'io']");
     assert_placements(graph, "vocab", "replicated replicated vocab -> vocab");
@@ -173,8 +166,7 @@ static void what_an_embedding_gradient_is_added_to_is_placed_as_the_sum(void **s
                    "partial on axis \"m\"");
 }
 
-static void a_label_logit_sums_over_the_classes(void **state) {
-    (void)state;
+TEST(a_label_logit_sums_over_the_classes) {
     g_autoptr(MtfGraph) graph =
         graph_of("'op': 'label_logit', 'inputs': ['logits', 'ids'], 'dims': ['batch']");
     assert_iteration(graph, "batch vocab*");
@@ -183,8 +175,7 @@ static void a_label_logit_sums_over_the_classes(void **state) {
 }
 
 /* One index with two names: io as the input calls it, other as the output does. */
-static void a_rename_splits_under_both_names(void **state) {
-    (void)state;
+TEST(a_rename_splits_under_both_names) {
     g_autoptr(MtfGraph) graph =
         graph_of("'op': 'rename', 'inputs': ['x'], 'from': 'io', 'to': 'other'");
     assert_iteration(graph, "batch other");
@@ -199,8 +190,7 @@ static void a_rename_splits_under_both_names(void **state) {
                                         "nor \"duplicated\" or \"partial\"");
 }
 
-static void a_maximum_is_partial_by_maximum_and_not_linear(void **state) {
-    (void)state;
+TEST(a_maximum_is_partial_by_maximum_and_not_linear) {
     g_autoptr(MtfGraph) graph = graph_of("'op': 'reduce_max', 'inputs': ['x'], 'dims': ['batch']");
     assert_iteration(graph, "batch io*");
     assert_placements(graph, "io", "io -> partial:max");
@@ -210,8 +200,7 @@ static void a_maximum_is_partial_by_maximum_and_not_linear(void **state) {
                    "partial on axis \"m\"");
 }
 
-static void a_sum_passes_partial_inputs_together(void **state) {
-    (void)state;
+TEST(a_sum_passes_partial_inputs_together) {
     g_autoptr(MtfGraph) graph = graph_of("'op': 'add', 'inputs': ['x', 'bias', 'x']");
     assert_iteration(graph, "batch io");
     assert_placements(graph, "batch", "batch replicated batch -> batch");
@@ -223,8 +212,7 @@ static void a_sum_passes_partial_inputs_together(void **state) {
 
 /* A statistic of a layer is needed whole: rows that reduce nothing refuse what their result lacks.
  */
-static void what_does_not_add_up_cannot_be_split(void **state) {
-    (void)state;
+TEST(what_does_not_add_up_cannot_be_split) {
     g_autoptr(MtfGraph) graph =
         graph_of("'op': 'softmax_cross_entropy', 'inputs': ['logits', 'ids'], 'dims': ['batch']");
     assert_iteration(graph, "batch vocab*");
@@ -233,8 +221,7 @@ static void what_does_not_add_up_cannot_be_split(void **state) {
                    "axis \"m\": its result lacks that dimension and its parts do not add up");
 }
 
-static void every_output_of_an_optimizer_is_split_alike(void **state) {
-    (void)state;
+TEST(every_output_of_an_optimizer_is_split_alike) {
     g_autoptr(MtfGraph) graph = mtf_test_graph(
         "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'a': 4}, 'variables': [{'name': 'w', "
         "'dims': ['a'], 'init': 'ones'}, {'name': 'g', 'dims': ['a'], 'init': 'ones'}, {'name': "
@@ -245,8 +232,7 @@ static void every_output_of_an_optimizer_is_split_alike(void **state) {
     assert_placements(graph, "a", "a a a a replicated -> a a a");
 }
 
-static void an_index_beyond_the_space_or_an_axis_beyond_the_mesh_is_refused(void **state) {
-    (void)state;
+TEST(an_index_beyond_the_space_or_an_axis_beyond_the_mesh_is_refused) {
     g_autoptr(GError) error = NULL;
     g_autoptr(MtfGraph) graph = graph_of("'op': 'relu', 'inputs': ['x']");
     MtfMesh mesh = one_axis();
@@ -262,8 +248,7 @@ static void an_index_beyond_the_space_or_an_axis_beyond_the_mesh_is_refused(void
 }
 
 /* Every choice that a row allows gives placements that the tensors can have. */
-static void what_follows_from_a_legal_strategy_is_legal(void **state) {
-    (void)state;
+TEST(what_follows_from_a_legal_strategy_is_legal) {
     static const char *const operations[] = {
         "'op': 'einsum', 'inputs': ['x', 'w'], 'dims': ['batch', 'hidden']",
         "'op': 'embedding', 'inputs': ['table', 'ids'], 'dims': ['batch', 'io']",
@@ -303,8 +288,7 @@ static void what_follows_from_a_legal_strategy_is_legal(void **state) {
     "'query', 'memory': 'memory', 'dimension': 'd', 'factor': 1, "
 
 /* Without all of memory a query's softmax is unknown, and without all features its scores are. */
-static void attention_holds_memory_and_features_whole(void **state) {
-    (void)state;
+TEST(attention_holds_memory_and_features_whole) {
     g_autoptr(MtfGraph) graph =
         mtf_test_graph(ATTENTION "'op': 'attention', 'inputs': ['q', 'k', 'k']}]}");
     assert_iteration(graph, "batch query d* memory*");
@@ -320,8 +304,7 @@ static void attention_holds_memory_and_features_whole(void **state) {
 }
 
 /* Backward every pair of query and memory counts for itself once lse is known. */
-static void attention_gradients_add_up_over_queries_and_memory(void **state) {
-    (void)state;
+TEST(attention_gradients_add_up_over_queries_and_memory) {
     g_autoptr(MtfGraph) graph = mtf_test_graph(
         ATTENTION "'op': 'attention_grad', 'inputs': ['q', 'k', 'k', 'q', 'lse', 'q']}]}");
     assert_placements(
@@ -336,8 +319,7 @@ static void attention_gradients_add_up_over_queries_and_memory(void **state) {
 }
 
 /* What is added to scores has the gradient of all that share it. */
-static void the_gradient_of_a_bias_adds_up_over_examples(void **state) {
-    (void)state;
+TEST(the_gradient_of_a_bias_adds_up_over_examples) {
     g_autoptr(MtfGraph) graph = mtf_test_graph(
         ATTENTION
         "'op': 'attention_bias_grad', 'inputs': ['q', 'k', 'k', 'q', 'lse', 'q', 'w']}]}");
@@ -353,8 +335,7 @@ static void the_gradient_of_a_bias_adds_up_over_examples(void **state) {
 }
 
 /* x, then one element, then x and y; what gives one element alone is read whole. */
-static void joined_inputs_are_split_along_dimensions_of_their_own(void **state) {
-    (void)state;
+TEST(joined_inputs_are_split_along_dimensions_of_their_own) {
     g_autoptr(MtfGraph) graph = mtf_test_graph(
         "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'batch': 8, 'u': 3, 'v': 5, 'one': 1, "
         "'all': 13}, 'inputs': [{'name': 'x', 'dims': ['batch', 'u'], 'feed': 'features'}, "
@@ -370,8 +351,7 @@ static void joined_inputs_are_split_along_dimensions_of_their_own(void **state) 
 }
 
 /* 13 elements, 8 of which are those of a dimension that is split evenly alone. */
-static void joined_parts_are_even_where_those_of_an_input_must_be(void **state) {
-    (void)state;
+TEST(joined_parts_are_even_where_those_of_an_input_must_be) {
     g_autoptr(MtfGraph) graph = mtf_test_graph(
         "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'u': 8, 'v': 5, 'all': 13}, 'inputs': ["
         "{'name': 'x', 'dims': ['u'], 'feed': 'features'}, {'name': 'y', 'dims': ['v'], 'feed': "
@@ -383,30 +363,4 @@ static void joined_parts_are_even_where_those_of_an_input_must_be(void **state) 
     assert_true(mtf_index_splits(&iteration.index[0], 2));
     assert_true(mtf_index_splits(&iteration.index[0], 8));
     assert_false(mtf_index_splits(&iteration.index[0], 3));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_einsum_splits_parallel_and_reduced_dimensions),
-        cmocka_unit_test(an_einsum_is_linear_in_each_input),
-        cmocka_unit_test(a_product_with_itself_is_not_linear),
-        cmocka_unit_test(a_cast_to_integers_is_not_linear),
-        cmocka_unit_test(an_embedding_splits_its_vocabulary_into_partial_sums),
-        cmocka_unit_test(an_embedding_gradient_sums_over_the_batch),
-        cmocka_unit_test(what_an_embedding_gradient_is_added_to_is_placed_as_the_sum),
-        cmocka_unit_test(a_label_logit_sums_over_the_classes),
-        cmocka_unit_test(a_rename_splits_under_both_names),
-        cmocka_unit_test(a_maximum_is_partial_by_maximum_and_not_linear),
-        cmocka_unit_test(a_sum_passes_partial_inputs_together),
-        cmocka_unit_test(what_does_not_add_up_cannot_be_split),
-        cmocka_unit_test(every_output_of_an_optimizer_is_split_alike),
-        cmocka_unit_test(an_index_beyond_the_space_or_an_axis_beyond_the_mesh_is_refused),
-        cmocka_unit_test(what_follows_from_a_legal_strategy_is_legal),
-        cmocka_unit_test(attention_holds_memory_and_features_whole),
-        cmocka_unit_test(attention_gradients_add_up_over_queries_and_memory),
-        cmocka_unit_test(the_gradient_of_a_bias_adds_up_over_examples),
-        cmocka_unit_test(joined_inputs_are_split_along_dimensions_of_their_own),
-        cmocka_unit_test(joined_parts_are_even_where_those_of_an_input_must_be),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

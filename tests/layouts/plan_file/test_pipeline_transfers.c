@@ -35,8 +35,7 @@ static MtfPipelinePlan *read_again(const MtfPipelinePlan *plan, const char *old,
     return again;
 }
 
-static void how_a_transfer_goes_is_in_the_plan_and_its_digest(void **state) {
-    (void)state;
+TEST(how_a_transfer_goes_is_in_the_plan_and_its_digest) {
     g_autoptr(MtfPipelinePlan) plan = two_stages();
     assert_true(mtf_pipeline_transfers(plan) >= 2);
     assert_null(mtf_pipeline_transfers_to_json(plan));
@@ -64,19 +63,10 @@ static void check_refused(const MtfPipelinePlan *plan, const char *new, const ch
         fail_msg("\"%s\" does not say \"%s\"", error->message, sentence);
 }
 
-static void a_wrong_list_is_refused(void **state) {
-    (void)state;
+TEST(a_wrong_list_is_refused) {
     g_autoptr(MtfPipelinePlan) plan = two_stages();
     mtf_pipeline_transfer(plan, 1)->way = MTF_TRANSFER_MPI;
     check_refused(plan, "\"mpi\": [1, 1]", "stands here twice");
     check_refused(plan, "\"mpi\": [1000]", "/transfers/mpi/0: 1000 is not between");
     check_refused(plan, "\"ring\": [1]", "ring");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(how_a_transfer_goes_is_in_the_plan_and_its_digest),
-        cmocka_unit_test(a_wrong_list_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,8 +67,7 @@ static void assert_fails(const char *from, const char *to, const char *message) 
     assert_string_equal(error->message, message);
 }
 
-static void a_plan_travels_unchanged(void **state) {
-    (void)state;
+TEST(a_plan_travels_unchanged) {
     g_autoptr(GError) error = NULL;
     g_autoptr(MtfPlan) plan = new_plan();
     g_autofree char *text = mtf_plan_print(plan);
@@ -87,8 +86,7 @@ static void a_plan_travels_unchanged(void **state) {
     assert_true(cJSON_GetObjectItem(again->search, "cost")->valuedouble == 1e15);
 }
 
-static void parts_printed_ahead_are_the_same_bytes(void **state) {
-    (void)state;
+TEST(parts_printed_ahead_are_the_same_bytes) {
     g_autoptr(MtfPlan) plan = new_plan();
     g_autofree char *text = mtf_plan_print(plan);
     mtf_plan_print_graph(plan);
@@ -97,8 +95,7 @@ static void parts_printed_ahead_are_the_same_bytes(void **state) {
     assert_string_equal(text, ahead);
 }
 
-static void what_is_whole_or_copied_is_left_out(void **state) {
-    (void)state;
+TEST(what_is_whole_or_copied_is_left_out) {
     g_autoptr(MtfPlan) plan = new_plan();
     g_autofree char *text = mtf_plan_print(plan);
     assert_non_null(strstr(text, "\"y\": {\"rows\":\"batch\",\"cols\":\"hidden\"}"));
@@ -108,8 +105,7 @@ static void what_is_whole_or_copied_is_left_out(void **state) {
     assert_null(strstr(text, "duplicated"));
 }
 
-static void partial_placements_travel(void **state) {
-    (void)state;
+TEST(partial_placements_travel) {
     g_autoptr(GError) error = NULL;
     g_autofree char *text = changed("'y': {'rows':'batch','cols':'hidden'}",
                                     "'y': {'rows':'replicated','cols':'partial:sum'}");
@@ -119,8 +115,7 @@ static void partial_placements_travel(void **state) {
     assert_int_equal(plan->layout->tensors[2].axis[1], MTF_PARTIAL_SUM);
 }
 
-static void gathered_copies_travel_and_kept_placements_are_none(void **state) {
-    (void)state;
+TEST(gathered_copies_travel_and_kept_placements_are_none) {
     g_autoptr(GError) error = NULL;
     g_autofree char *text =
         changed("'gathered_copies': {}",
@@ -139,16 +134,14 @@ static void gathered_copies_travel_and_kept_placements_are_none(void **state) {
         "\"gathered_copies\": {\n      \"y\": {\"forward\":{\"rows\":\"replicated\",\"cols\":\"batch\"}}\n"));
 }
 
-static void a_plan_without_gathered_copies_has_none(void **state) {
-    (void)state;
+TEST(a_plan_without_gathered_copies_has_none) {
     g_autofree char *text = changed("'gathered_copies': {},", "");
     g_autoptr(MtfPlan) plan = parse(text, NULL);
     assert_non_null(plan);
     assert_false(mtf_layout_has_gathered_copy(plan->layout, 2, MTF_PHASE_FORWARD));
 }
 
-static void wrong_gathered_copies_are_told(void **state) {
-    (void)state;
+TEST(wrong_gathered_copies_are_told) {
     assert_fails("'gathered_copies': {}", "'gathered_copies': {'z': {}}",
                  "p.json: /layout/gathered_copies/z: \"z\" is not a tensor of the graph");
     assert_fails(
@@ -160,8 +153,7 @@ static void wrong_gathered_copies_are_told(void **state) {
         "p.json: /layout: tensor \"x\" is no result and cannot be partial");
 }
 
-static void wrong_layouts_are_told(void **state) {
-    (void)state;
+TEST(wrong_layouts_are_told) {
     assert_fails("'cols':'hidden'", "'cols':'hiden'",
                  "p.json: /layout/tensors/y/cols: \"hiden\" is not a dimension of this graph (did "
                  "you mean \"hidden\"?)");
@@ -186,8 +178,7 @@ static void wrong_layouts_are_told(void **state) {
                  "cannot stay partial on axis \"rows\"");
 }
 
-static void wrong_fields_are_told(void **state) {
-    (void)state;
+TEST(wrong_fields_are_told) {
     assert_fails("'meshtf_plan': 6", "'meshtf_plan': 9",
                  "p.json: /meshtf_plan: version 9 is not 3 to 6, the ones this program reads");
     assert_fails("'precision': 'f32'", "'precision': 'f16'",
@@ -209,8 +200,7 @@ static void wrong_fields_are_told(void **state) {
 }
 
 /* The file has the whole batch, of which the graph that is run has a part. */
-static void micro_batches_divide_the_dimension_they_name(void **state) {
-    (void)state;
+TEST(micro_batches_divide_the_dimension_they_name) {
     g_autoptr(GError) error = NULL;
     g_autofree char *text =
         changed("'microbatches': 1", "'microbatches': 2,\n    'batch_dimension': 'batch'");
@@ -235,8 +225,7 @@ static void micro_batches_divide_the_dimension_they_name(void **state) {
                  "p.json: /execution/batch_dimension: \"length\" is not a dimension of this graph");
 }
 
-static void older_plans_of_micro_batches_are_refused(void **state) {
-    (void)state;
+TEST(older_plans_of_micro_batches_are_refused) {
     g_autoptr(GError) error = NULL;
     g_autofree char *text =
         changed("'microbatches': 1", "'microbatches': 2, 'batch_dimension': 'batch'");
@@ -249,8 +238,7 @@ static void older_plans_of_micro_batches_are_refused(void **state) {
         "micro-batches, that of version 6 of the whole step: search again");
 }
 
-static void what_runs_once_follows_what_is_repeated(void **state) {
-    (void)state;
+TEST(what_runs_once_follows_what_is_repeated) {
     g_autoptr(GError) error = NULL;
     g_autoptr(MtfPlan) plan = new_plan();
     mtf_graph_dimension(plan->graph, 0)->step_size = 2 * mtf_graph_size(plan->graph, 0);
@@ -264,8 +252,7 @@ static void what_runs_once_follows_what_is_repeated(void **state) {
                         "\"h\" (update), which runs once a step");
 }
 
-static void a_plan_of_a_user_graph_is_refused(void **state) {
-    (void)state;
+TEST(a_plan_of_a_user_graph_is_refused) {
     assert_fails("{'name':'h','op':'relu','inputs':['y']}",
                  "{'name':'h','op':'softmax','inputs':['y'],'dimension':'hidden'}",
                  "p.json: /graph: operation \"h\" (softmax) is of the user's graph; the training "
@@ -277,8 +264,7 @@ static void a_plan_of_a_user_graph_is_refused(void **state) {
                  "plan ids are cast to int32");
 }
 
-static void a_plan_lowers_to_the_program_it_was_written_for(void **state) {
-    (void)state;
+TEST(a_plan_lowers_to_the_program_it_was_written_for) {
     g_autoptr(GError) error = NULL;
     g_autoptr(MtfPlan) plan = new_plan();
     g_autofree char *text = mtf_plan_print(plan);
@@ -287,8 +273,7 @@ static void a_plan_lowers_to_the_program_it_was_written_for(void **state) {
     assert_non_null(program);
 }
 
-static void a_changed_plan_is_refused_when_it_is_lowered(void **state) {
-    (void)state;
+TEST(a_changed_plan_is_refused_when_it_is_lowered) {
     g_autoptr(GError) error = NULL;
     g_autofree char *text = changed("'batch': 4", "'batch': 8");
     g_autoptr(MtfPlan) plan = parse(text, &error);
@@ -324,8 +309,7 @@ static MtfPlan *transformer_plan(const char *optimizer) {
 }
 
 /* With every optimizer the training graph is written and read whole: the program stays the same. */
-static void plans_for_training_lower_to_the_same_program_when_read(void **state) {
-    (void)state;
+TEST(plans_for_training_lower_to_the_same_program_when_read) {
     static const char *const optimizers[] = { "sgd",       "momentum", "adam", "adamw",
                                               "adafactor", "lion",     "lamb", "muon" };
     for (gsize i = 0; i < G_N_ELEMENTS(optimizers); i++) {
@@ -362,8 +346,7 @@ static MtfPlan *two_sums(void) {
     return plan;
 }
 
-static void an_order_of_instructions_travels(void **state) {
-    (void)state;
+TEST(an_order_of_instructions_travels) {
     g_autoptr(GError) error = NULL;
     g_autoptr(MtfPlan) plan = two_sums();
     g_autofree char *text = mtf_plan_print(plan);
@@ -377,8 +360,7 @@ static void an_order_of_instructions_travels(void **state) {
     assert_int_equal(mtf_program_instruction(program, 1)->operation, 0);
 }
 
-static void the_size_of_joined_exchanges_travels(void **state) {
-    (void)state;
+TEST(the_size_of_joined_exchanges_travels) {
     g_autoptr(GError) error = NULL;
     g_autoptr(MtfPlan) plan = two_sums();
     g_autofree char *alone = mtf_plan_print(plan);
@@ -415,8 +397,7 @@ static MtfPlan *layers_plan(void) {
 }
 
 /* The file has the graph that was trained before, with what is kept beside it. */
-static void what_is_kept_stands_beside_the_training_graph(void **state) {
-    (void)state;
+TEST(what_is_kept_stands_beside_the_training_graph) {
     g_autoptr(MtfPlan) plan = layers_plan();
     g_autofree char *text = mtf_plan_print(plan), *step = mtf_plan_step_format(plan);
     assert_string_equal(step, "in one piece, 6 operations recomputed, 3 results waiting with the "
@@ -437,8 +418,7 @@ static void what_is_kept_stands_beside_the_training_graph(void **state) {
 }
 
 /* Their attention is whole in the file, and the graph of this one has none. */
-static void parts_of_attention_are_numbers_that_divide_it(void **state) {
-    (void)state;
+TEST(parts_of_attention_are_numbers_that_divide_it) {
     assert_fails("'microbatches': 1", "'microbatches': 1, 'ring': 1",
                  "p.json: /execution/ring: 1 is not between 2 and 256");
     assert_fails("'microbatches': 1", "'microbatches': 1, 'ring': 257",
@@ -450,8 +430,7 @@ static void parts_of_attention_are_numbers_that_divide_it(void **state) {
                  "divide, outside of loops");
 }
 
-static void what_is_kept_is_said_in_words(void **state) {
-    (void)state;
+TEST(what_is_kept_is_said_in_words) {
     assert_fails("'microbatches': 1", "'microbatches': 1, 'recompute': 'blocks'",
                  "p.json: /execution/recompute: \"blocks\" is neither cheap, layers nor layers:K");
     assert_fails(
@@ -464,8 +443,7 @@ static void what_is_kept_is_said_in_words(void **state) {
 }
 
 /* What is recomputed is laid out like what it was first, where the plan does not say otherwise. */
-static void clones_may_have_a_layout_of_their_own(void **state) {
-    (void)state;
+TEST(clones_may_have_a_layout_of_their_own) {
     g_autoptr(MtfPlan) plan = layers_plan();
     int clone = mtf_graph_find_operation(plan->graph, "recompute/layer/1/p");
     int original = mtf_graph_find_operation(plan->graph, "layer/1/p");
@@ -487,8 +465,7 @@ static void clones_may_have_a_layout_of_their_own(void **state) {
 }
 
 /* Where its graph has clones itself they cannot be told from those that the execution adds. */
-static void plans_of_version_3_are_read_where_all_is_kept(void **state) {
-    (void)state;
+TEST(plans_of_version_3_are_read_where_all_is_kept) {
     g_autoptr(GError) error = NULL;
     g_autofree char *older = changed("'meshtf_plan': 6", "'meshtf_plan': 3");
     g_autoptr(MtfPlan) plan = parse(older, NULL);
@@ -523,8 +500,7 @@ static void assert_order_fails(const char *order, const char *message) {
         fail_msg("%s", error->message);
 }
 
-static void wrong_orders_are_told(void **state) {
-    (void)state;
+TEST(wrong_orders_are_told) {
     assert_order_fails("[[0, 2]]", "the order has 2 instructions, the program 3");
     assert_order_fails("[[0, 3], [0, 1]]", "the order is longer than the program");
     assert_order_fails("[[0, 1], [0, 1], [2, 1]]", "instruction 0 stands twice in the order");
@@ -537,8 +513,7 @@ static void wrong_orders_are_told(void **state) {
 }
 
 /* A variable added after the operations gets another number when the plan is read. */
-static void a_graph_out_of_order_is_not_saved_until_renumbered(void **state) {
-    (void)state;
+TEST(a_graph_out_of_order_is_not_saved_until_renumbered) {
     g_autoptr(GError) error = NULL;
     g_autoptr(MtfPlan) plan = new_plan();
     MtfShape scalar = { 0 };
@@ -551,35 +526,4 @@ static void a_graph_out_of_order_is_not_saved_until_renumbered(void **state) {
     assert_int_equal(mtf_graph_operation(plan->graph, 1)->inputs[0],
                      mtf_graph_find_tensor(plan->graph, "y"));
     assert_true(mtf_plan_save(plan, "/dev/null", NULL));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_plan_travels_unchanged),
-        cmocka_unit_test(parts_printed_ahead_are_the_same_bytes),
-        cmocka_unit_test(what_is_whole_or_copied_is_left_out),
-        cmocka_unit_test(partial_placements_travel),
-        cmocka_unit_test(gathered_copies_travel_and_kept_placements_are_none),
-        cmocka_unit_test(a_plan_without_gathered_copies_has_none),
-        cmocka_unit_test(wrong_gathered_copies_are_told),
-        cmocka_unit_test(an_order_of_instructions_travels),
-        cmocka_unit_test(wrong_orders_are_told),
-        cmocka_unit_test(the_size_of_joined_exchanges_travels),
-        cmocka_unit_test(what_is_kept_stands_beside_the_training_graph),
-        cmocka_unit_test(parts_of_attention_are_numbers_that_divide_it),
-        cmocka_unit_test(what_is_kept_is_said_in_words),
-        cmocka_unit_test(clones_may_have_a_layout_of_their_own),
-        cmocka_unit_test(plans_of_version_3_are_read_where_all_is_kept),
-        cmocka_unit_test(older_plans_of_micro_batches_are_refused),
-        cmocka_unit_test(wrong_layouts_are_told),
-        cmocka_unit_test(wrong_fields_are_told),
-        cmocka_unit_test(micro_batches_divide_the_dimension_they_name),
-        cmocka_unit_test(what_runs_once_follows_what_is_repeated),
-        cmocka_unit_test(a_plan_of_a_user_graph_is_refused),
-        cmocka_unit_test(a_plan_lowers_to_the_program_it_was_written_for),
-        cmocka_unit_test(a_changed_plan_is_refused_when_it_is_lowered),
-        cmocka_unit_test(plans_for_training_lower_to_the_same_program_when_read),
-        cmocka_unit_test(a_graph_out_of_order_is_not_saved_until_renumbered),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,8 +28,7 @@ static int count(const MtfProgram *program, MtfExchangeAlgorithm algorithm) {
     return found;
 }
 
-static void a_layout_names_algorithms_where_they_apply(void **state) {
-    (void)state;
+TEST(a_layout_names_algorithms_where_they_apply) {
     g_autoptr(MtfPlan) plan = plan_of("all:3");
     g_autoptr(MtfProgram) before = mtf_lower(plan->graph, plan->layout);
     mtf_layout_take_algorithm(plan->graph, plan->layout, MTF_EXCHANGE_RING, 0);
@@ -45,8 +44,7 @@ static void a_layout_names_algorithms_where_they_apply(void **state) {
 
 /* A ring of 3 sends 2 * 2/3 of an allreduce's payload, give or take a rounded block, and all of it to
  * the next rank. */
-static void what_a_ring_sends_goes_to_its_neighbour(void **state) {
-    (void)state;
+TEST(what_a_ring_sends_goes_to_its_neighbour) {
     g_autoptr(MtfPlan) plan = plan_of("all:3");
     mtf_layout_take_algorithm(plan->graph, plan->layout, MTF_EXCHANGE_RING, 0);
     g_autoptr(MtfProgram) program = mtf_lower(plan->graph, plan->layout);
@@ -62,8 +60,7 @@ static void what_a_ring_sends_goes_to_its_neighbour(void **state) {
     }
 }
 
-static void random_algorithms_are_those_of_their_seed(void **state) {
-    (void)state;
+TEST(random_algorithms_are_those_of_their_seed) {
     g_autoptr(MtfPlan) plan = plan_of("all:4");
     char *digests[3];
     for (int i = 0; i < 3; i++) {
@@ -78,8 +75,7 @@ static void random_algorithms_are_those_of_their_seed(void **state) {
 }
 
 /* Of another order or other buckets the numbers would name other instructions. */
-static void algorithms_belong_to_one_program(void **state) {
-    (void)state;
+TEST(algorithms_belong_to_one_program) {
     g_autoptr(MtfPlan) plan = plan_of("all:4");
     mtf_layout_take_algorithm(plan->graph, plan->layout, MTF_EXCHANGE_RING, 0);
     g_autoptr(MtfLayout) other = mtf_layout_copy(plan->layout);
@@ -88,8 +84,7 @@ static void algorithms_belong_to_one_program(void **state) {
     assert_int_equal(count(program, MTF_EXCHANGE_RING), 0);
 }
 
-static void lists_are_written_by_algorithm(void **state) {
-    (void)state;
+TEST(lists_are_written_by_algorithm) {
     g_autoptr(MtfPlan) plan = plan_of("all:4");
     assert_null(mtf_algorithms_to_json(plan->layout));
     unsigned char *algorithms = g_new0(unsigned char, 9);
@@ -101,15 +96,4 @@ static void lists_are_written_by_algorithm(void **state) {
     assert_string_equal(text, "{\"mpi\":[5],\"ring\":[2,8]}");
     cJSON_free(text);
     cJSON_Delete(json);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_layout_names_algorithms_where_they_apply),
-        cmocka_unit_test(what_a_ring_sends_goes_to_its_neighbour),
-        cmocka_unit_test(random_algorithms_are_those_of_their_seed),
-        cmocka_unit_test(algorithms_belong_to_one_program),
-        cmocka_unit_test(lists_are_written_by_algorithm),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

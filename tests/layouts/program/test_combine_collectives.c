@@ -166,8 +166,7 @@ static bool draw_case(Case *c, guint32 seed, const char *mesh) {
     return true;
 }
 
-static void messages_are_made_of_the_exchanges_as_written(void **state) {
-    (void)state;
+TEST(messages_are_made_of_the_exchanges_as_written) {
     int joined = 0, draws = mtf_draws(300);
     for (guint32 seed = 0; seed < (guint32)draws; seed++) {
         Case c;
@@ -182,8 +181,7 @@ static void messages_are_made_of_the_exchanges_as_written(void **state) {
     assert_true(joined > draws);
 }
 
-static void the_witness_sees_what_is_wrong(void **state) {
-    (void)state;
+TEST(the_witness_sees_what_is_wrong) {
     int cases = 0;
     for (guint32 seed = 0; seed < 60; seed++) {
         Case c;
@@ -217,8 +215,7 @@ static void draw_network(Case *c, const char *rules, int64_t bytes) {
 /* Each of LAYERS + 1 layers has the gradient of a bias, of 128 numbers at most, and that of a
  * matrix, 128 times as much but in the last one: only the biases' are small. The updates of the
  * biases stand behind the message. */
-static void the_gradients_of_biases_travel_as_one_message(void **state) {
-    (void)state;
+TEST(the_gradients_of_biases_travel_as_one_message) {
     Case c;
     int several = 0;
     draw_network(&c, "batch:a", 4096);
@@ -240,8 +237,7 @@ static void the_gradients_of_biases_travel_as_one_message(void **state) {
 }
 
 /* With the hidden dimension split every other layer ends in a sum that the next operation reads. */
-static void what_is_read_at_once_does_not_wait(void **state) {
-    (void)state;
+TEST(what_is_read_at_once_does_not_wait) {
     Case c;
     draw_network(&c, "hidden:a", 1 << 30);
     for (int i = 0; i < mtf_program_length(c.alone); i++) {
@@ -256,21 +252,9 @@ static void what_is_read_at_once_does_not_wait(void **state) {
     clear_case(&c);
 }
 
-static void without_room_in_a_message_nothing_is_joined(void **state) {
-    (void)state;
+TEST(without_room_in_a_message_nothing_is_joined) {
     Case c;
     draw_network(&c, "batch:a", 3);
     assert_int_equal(count_messages(c.joined), count_messages(c.alone));
     clear_case(&c);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(messages_are_made_of_the_exchanges_as_written),
-        cmocka_unit_test(the_witness_sees_what_is_wrong),
-        cmocka_unit_test(the_gradients_of_biases_travel_as_one_message),
-        cmocka_unit_test(what_is_read_at_once_does_not_wait),
-        cmocka_unit_test(without_room_in_a_message_nothing_is_joined),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -131,8 +131,7 @@ static void expect_twin(const MtfGraph *graph, const MtfLayout *layout, int *mov
     *moved += differs;
 }
 
-static void updates_wait_as_long_as_the_naive_twin_lets_them(void **state) {
-    (void)state;
+TEST(updates_wait_as_long_as_the_naive_twin_lets_them) {
     static const char *const paths[] = { "layouts/library/graphs/mlp.json",
                                          "layouts/library/graphs/transformer-small.json" };
     g_autoptr(GRand) random = g_rand_new_with_seed(11);
@@ -145,11 +144,4 @@ static void updates_wait_as_long_as_the_naive_twin_lets_them(void **state) {
         expect_twin(graph, layout, &moved);
     }
     assert_true(moved >= 20);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(updates_wait_as_long_as_the_naive_twin_lets_them),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

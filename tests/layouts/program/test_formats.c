@@ -23,8 +23,7 @@ static char *example(const char *key) {
     return NULL;
 }
 
-static void the_example_of_a_graph_is_one(void **state) {
-    (void)state;
+TEST(the_example_of_a_graph_is_one) {
     g_autoptr(GError) error = NULL;
     g_autofree char *text = example("{\n  \"meshtf_graph\"");
     g_autoptr(MtfJsonDocument) document =
@@ -39,8 +38,7 @@ static void the_example_of_a_graph_is_one(void **state) {
 }
 
 /* The digest is left open there: it would change with every change of the program's form. */
-static void the_example_of_a_plan_is_one(void **state) {
-    (void)state;
+TEST(the_example_of_a_plan_is_one) {
     g_autoptr(GError) error = NULL;
     g_autofree char *text = example("{\n  \"meshtf_plan\"");
     g_autofree char *zeros = g_strnfill(64, '0');
@@ -51,12 +49,4 @@ static void the_example_of_a_plan_is_one(void **state) {
         fail_msg("%s", error->message);
     g_autoptr(MtfProgram) program = mtf_lower(plan->graph, plan->layout);
     assert_true(mtf_program_length(program) >= 2);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_example_of_a_graph_is_one),
-        cmocka_unit_test(the_example_of_a_plan_is_one),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

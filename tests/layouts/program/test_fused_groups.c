@@ -75,8 +75,7 @@ static int count_rows(const MtfProgram *program) {
     return rows;
 }
 
-static void rows_are_sound_and_cost_no_memory(void **state) {
-    (void)state;
+TEST(rows_are_sound_and_cost_no_memory) {
     static const char *const meshes[] = { "", "a:2", "a:2;b:3" };
     int rows = 0;
     for (guint32 seed = 0; seed < 300; seed++) {
@@ -95,8 +94,7 @@ static void rows_are_sound_and_cost_no_memory(void **state) {
     assert_true(rows > 100);
 }
 
-static void wrong_rows_are_noticed(void **state) {
-    (void)state;
+TEST(wrong_rows_are_noticed) {
     MtfTrainingCase c;
     int noticed = 0;
     for (guint32 seed = 0; seed < 20; seed++) {
@@ -121,8 +119,7 @@ static int kernels_from(const MtfProgram *program, const char *operation) {
 
 /* Of a GPT of usual size: the residual, mean, variance and norm are one row; the statistics of the
  * softmax with the loss of each position; the gradient of a norm's input with what goes past it. */
-static void a_gpt_goes_over_its_rows_once(void **state) {
-    (void)state;
+TEST(a_gpt_goes_over_its_rows_once) {
     MtfTrainingPlan wanted = {
         .graph = "gpt-small",
         .sizes = "batch:8;length:128;memory_length:128;d_model:256;d_ff:1024;vocab:2048",
@@ -143,8 +140,7 @@ static void a_gpt_goes_over_its_rows_once(void **state) {
 }
 
 /* What fits a cache as it is runs as it is. */
-static void small_tensors_are_not_cut(void **state) {
-    (void)state;
+TEST(small_tensors_are_not_cut) {
     MtfTrainingCase c;
     mtf_training_case_perceptron(&c, 3, "");
     g_autoptr(MtfProgram) program = mtf_lower(c.graph, c.layout);
@@ -154,14 +150,4 @@ static void small_tensors_are_not_cut(void **state) {
     mtf_program_fuse(program, MTF_TILE_BYTES);
     assert_int_equal(count_rows(program), 0);
     mtf_training_case_clear(&c);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_are_sound_and_cost_no_memory),
-        cmocka_unit_test(wrong_rows_are_noticed),
-        cmocka_unit_test(a_gpt_goes_over_its_rows_once),
-        cmocka_unit_test(small_tensors_are_not_cut),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,8 +44,7 @@ static int compare_with_alone(const MtfGraph *graph, const MtfLayout *layout) {
     return taken;
 }
 
-static void kept_measures_are_those_of_each_alone(void **state) {
-    (void)state;
+TEST(kept_measures_are_those_of_each_alone) {
     static const char *const meshes[] = { "", "a:2", "a:2;b:3" };
     int taken = 0;
     for (guint32 seed = 0; seed < 200; seed++) {
@@ -72,8 +71,7 @@ static MtfPlan *gpt_plan(void) {
 }
 
 /* gpt-small has four layers: of those that repeat three quarters are like one before. */
-static void repeated_layers_are_worked_out_once(void **state) {
-    (void)state;
+TEST(repeated_layers_are_worked_out_once) {
     g_autoptr(MtfPlan) plan = gpt_plan();
     int taken = compare_with_alone(plan->graph, plan->layout);
     assert_true(taken > (int)plan->graph->operations->len / 2);
@@ -88,8 +86,7 @@ static bool are_alike(const MtfGraph *graph, const MtfMesh *mesh, int a, int b) 
     return alike;
 }
 
-static void what_changes_the_work_makes_operations_differ(void **state) {
-    (void)state;
+TEST(what_changes_the_work_makes_operations_differ) {
     g_autoptr(MtfPlan) plan = gpt_plan();
     const MtfMesh *mesh = &plan->layout->mesh;
     int a = mtf_graph_find_operation(plan->graph, "layer/0/x_mid");
@@ -105,13 +102,4 @@ static void what_changes_the_work_makes_operations_differ(void **state) {
     other->inputs[1] = second;
     mtf_graph_tensor(plan->graph, second)->dtype = MTF_F64;
     assert_false(are_alike(plan->graph, mesh, a, b));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kept_measures_are_those_of_each_alone),
-        cmocka_unit_test(repeated_layers_are_worked_out_once),
-        cmocka_unit_test(what_changes_the_work_makes_operations_differ),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -119,8 +119,7 @@ static bool draw_case(Case *c, guint32 seed, const char *mesh) {
     return true;
 }
 
-static void nothing_touches_what_is_under_way(void **state) {
-    (void)state;
+TEST(nothing_touches_what_is_under_way) {
     int with_room = 0;
     for (guint32 seed = 0; seed < 300; seed++) {
         Case c;
@@ -136,8 +135,7 @@ static void nothing_touches_what_is_under_way(void **state) {
     assert_true(with_room > 300);
 }
 
-static void room_takes_no_memory(void **state) {
-    (void)state;
+TEST(room_takes_no_memory) {
     for (guint32 seed = 0; seed < 300; seed++) {
         Case c;
         if (!draw_case(&c, seed, "a:2"))
@@ -150,8 +148,7 @@ static void room_takes_no_memory(void **state) {
     }
 }
 
-static void the_witness_sees_room_that_is_too_large(void **state) {
-    (void)state;
+TEST(the_witness_sees_room_that_is_too_large) {
     int seen = 0;
     for (guint32 seed = 0; seed < 60; seed++) {
         Case c;
@@ -186,8 +183,7 @@ static bool is_product_of_backward(const MtfProgram *program, int index) {
 /* Each of LAYERS + 1 layers has an exchange of its bias's gradient, beside which the gradient of
  * its w is computed, and one of w's, beside which those of the next layer are. Only behind the last
  * one there is nothing left. */
-static void every_exchange_but_the_last_has_a_product_beside_it(void **state) {
-    (void)state;
+TEST(every_exchange_but_the_last_has_a_product_beside_it) {
     Case c;
     int beside = 0, alone = 0;
     draw_network(&c);
@@ -206,14 +202,4 @@ static void every_exchange_but_the_last_has_a_product_beside_it(void **state) {
     assert_int_equal(beside, 2 * (LAYERS + 1) - 1);
     assert_int_equal(alone, 1);
     clear_case(&c);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_touches_what_is_under_way),
-        cmocka_unit_test(room_takes_no_memory),
-        cmocka_unit_test(the_witness_sees_room_that_is_too_large),
-        cmocka_unit_test(every_exchange_but_the_last_has_a_product_beside_it),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

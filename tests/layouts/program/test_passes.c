@@ -19,8 +19,7 @@ static int last_pass(void) {
 }
 
 /* Two passes make the program; every other has a function, and names differ. */
-static void the_table_is_complete(void **state) {
-    (void)state;
+TEST(the_table_is_complete) {
     assert_string_equal(mtf_pass(0)->name, "execute");
     assert_string_equal(mtf_pass(1)->name, "lower");
     for (int i = 0; i <= last_pass(); i++) {
@@ -30,8 +29,7 @@ static void the_table_is_complete(void **state) {
     assert_null(mtf_pass(-1));
 }
 
-static void an_unknown_pass_is_told_with_those_there_are(void **state) {
-    (void)state;
+TEST(an_unknown_pass_is_told_with_those_there_are) {
     g_autoptr(GError) error = NULL;
     assert_int_equal(mtf_pass_find("inline", &error), -1);
     assert_int_equal(mtf_error_exit_status(error), 2);
@@ -55,8 +53,7 @@ static char **sorted_dump(const MtfTrainingCase *c, const char *pass) {
 }
 
 /* Delaying updates moves instructions and changes none. */
-static void delayed_updates_are_the_same_instructions(void **state) {
-    (void)state;
+TEST(delayed_updates_are_the_same_instructions) {
     MtfTrainingCase c;
     mtf_training_case_perceptron(&c, LAYERS, "batch:a");
     g_autofree char *before = mtf_dump_after(c.graph, c.layout, "alias-buffers", NULL);
@@ -69,8 +66,7 @@ static void delayed_updates_are_the_same_instructions(void **state) {
     mtf_training_case_clear(&c);
 }
 
-static void the_last_dump_is_the_program(void **state) {
-    (void)state;
+TEST(the_last_dump_is_the_program) {
     MtfTrainingCase c;
     mtf_training_case_perceptron(&c, LAYERS, "batch:a");
     g_autofree char *last = mtf_dump_after(c.graph, c.layout, mtf_pass(last_pass())->name, NULL);
@@ -81,23 +77,11 @@ static void the_last_dump_is_the_program(void **state) {
 }
 
 /* What the execution makes of the training graph is a graph that can be read. */
-static void the_first_dump_is_the_graph(void **state) {
-    (void)state;
+TEST(the_first_dump_is_the_graph) {
     MtfTrainingCase c;
     mtf_training_case_perceptron(&c, LAYERS, "batch:a");
     g_autofree char *text = mtf_dump_after(c.graph, c.layout, "execute", NULL);
     g_autoptr(MtfGraph) graph = mtf_test_graph(text);
     assert_int_equal(graph->operations->len, c.graph->operations->len);
     mtf_training_case_clear(&c);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_table_is_complete),
-        cmocka_unit_test(an_unknown_pass_is_told_with_those_there_are),
-        cmocka_unit_test(delayed_updates_are_the_same_instructions),
-        cmocka_unit_test(the_first_dump_is_the_graph),
-        cmocka_unit_test(the_last_dump_is_the_program),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

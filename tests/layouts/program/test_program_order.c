@@ -20,8 +20,7 @@ static int *random_order(GRand *random, int n) {
 }
 
 /* Instruction i is the one that the order names i-th; no other list is looked at. */
-static void every_instruction_stands_where_the_order_puts_it(void **state) {
-    (void)state;
+TEST(every_instruction_stands_where_the_order_puts_it) {
     g_autoptr(MtfGraph) forward = mtf_graph_load("layouts/library/graphs/mlp.json", NULL, NULL);
     g_autoptr(MtfGraph) graph = mtf_training_graph(forward, NULL);
     g_autoptr(GRand) random = g_rand_new_with_seed(5);
@@ -38,11 +37,4 @@ static void every_instruction_stands_where_the_order_puts_it(void **state) {
             assert_memory_equal(mtf_program_instruction(program, i), &written[order[i]],
                                 sizeof(MtfInstruction));
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_instruction_stands_where_the_order_puts_it),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,8 +61,7 @@ static bool leads_out(const MtfProgram *program, int i) {
     return false;
 }
 
-static void what_the_stage_before_waits_for_comes_first(void **state) {
-    (void)state;
+TEST(what_the_stage_before_waits_for_comes_first) {
     Last last = last_of("zb-h1");
     const MtfProgram *program = last.program;
     int forward = mtf_program_forward(program), half = program->weight_gradients;
@@ -72,16 +71,14 @@ static void what_the_stage_before_waits_for_comes_first(void **state) {
     last_clear(&last);
 }
 
-static void other_backward_passes_are_not_split(void **state) {
-    (void)state;
+TEST(other_backward_passes_are_not_split) {
     Last last = last_of("1f1b");
     assert_int_equal(last.program->weight_gradients, last.program->n_repeated);
     last_clear(&last);
 }
 
 /* What input gradients leave for weight gradients is there once for each micro-batch in flight. */
-static void what_waits_for_weight_gradients_has_slots(void **state) {
-    (void)state;
+TEST(what_waits_for_weight_gradients_has_slots) {
     Last last = last_of("zb-h1");
     const MtfProgram *program = last.program;
     int waiting = 0, half = program->weight_gradients;
@@ -104,7 +101,7 @@ static void what_waits_for_weight_gradients_has_slots(void **state) {
 
 /* The gradient of the last micro-batch may be on its way while sums over micro-batches are made and
  * variables updated: nothing takes its bytes before the step ends, nor what stood in them. */
-static void what_is_sent_keeps_its_bytes(void **state) {
+TEST(what_is_sent_keeps_its_bytes) {
     const char *schedules[] = { "1f1b", "gpipe", "zb-h1" };
     (void)state;
     for (int i = 0; i < (int)G_N_ELEMENTS(schedules); i++) {
@@ -124,14 +121,4 @@ static void what_is_sent_keeps_its_bytes(void **state) {
         assert_true(sent > 0);
         last_clear(&last);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_the_stage_before_waits_for_comes_first),
-        cmocka_unit_test(other_backward_passes_are_not_split),
-        cmocka_unit_test(what_waits_for_weight_gradients_has_slots),
-        cmocka_unit_test(what_is_sent_keeps_its_bytes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

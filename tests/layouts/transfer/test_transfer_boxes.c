@@ -66,8 +66,7 @@ static void check_transfer(const char *tensor, const char *from, const char *to,
             check_element(&shape, &source, &target, boxes, (int64_t[]){ i, j });
 }
 
-static void every_element_reaches_whoever_lacks_it(void **state) {
-    (void)state;
+TEST(every_element_reaches_whoever_lacks_it) {
     check_transfer("8x6", "2x2:S0R", "2x2:S1R", -1);
     check_transfer("7x5", "2x3:S01R", "3x2:RS01", -1);
     check_transfer("7x5", "2x3:S10R", "4:S0R", -1);
@@ -77,8 +76,7 @@ static void every_element_reaches_whoever_lacks_it(void **state) {
     check_transfer("6x6", "4:S0R", "4:S0R", 0);
 }
 
-static void what_is_held_already_does_not_travel(void **state) {
-    (void)state;
+TEST(what_is_held_already_does_not_travel) {
     MtfTransferShape shape;
     MtfTransferEnd source, target;
     parse("6x6", "4:RR", "2x2:S0S1", &shape, &source, &target);
@@ -87,8 +85,7 @@ static void what_is_held_already_does_not_travel(void **state) {
     assert_int_equal(boxes->len, 0);
 }
 
-static void the_first_axis_named_is_major(void **state) {
-    (void)state;
+TEST(the_first_axis_named_is_major) {
     MtfTransferShape shape;
     MtfTransferEnd major, minor;
     parse("6x1", "2x3:S01R", "2x3:S10R", &shape, &major, &minor);
@@ -97,8 +94,7 @@ static void the_first_axis_named_is_major(void **state) {
     assert_int_equal(mtf_transfer_part(&shape, &minor, 1).begin[0], 2);
 }
 
-static void bad_ends_are_refused(void **state) {
-    (void)state;
+TEST(bad_ends_are_refused) {
     MtfTransferShape shape;
     MtfTransferEnd end;
     assert_true(mtf_transfer_shape_parse("4x4", &shape, NULL));
@@ -112,14 +108,4 @@ static void bad_ends_are_refused(void **state) {
     assert_false(mtf_transfer_shape_parse("4x", &shape, NULL));
     assert_false(mtf_transfer_shape_parse("4x0", &shape, NULL));
     assert_false(mtf_transfer_shape_parse("1x1x1x1x1x1x1x1x1", &shape, NULL));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_element_reaches_whoever_lacks_it),
-        cmocka_unit_test(what_is_held_already_does_not_travel),
-        cmocka_unit_test(the_first_axis_named_is_major),
-        cmocka_unit_test(bad_ends_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

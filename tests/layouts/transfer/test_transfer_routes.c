@@ -100,8 +100,7 @@ static MtfGraph *graph_of(int rank) {
     return graph;
 }
 
-static void every_receiver_gets_its_part_once(void **state) {
-    (void)state;
+TEST(every_receiver_gets_its_part_once) {
     g_autoptr(MtfGraph) graph = graph_of(2);
     MtfRandom random = mtf_random_stream(1, "routes", 0);
     int64_t draw = 0;
@@ -122,8 +121,7 @@ static void every_receiver_gets_its_part_once(void **state) {
 }
 
 /* Copies on three processors, wanted on five: 0, 1, 2 and again 0, 1. */
-static void a_scalar_comes_from_each_holder_in_turn(void **state) {
-    (void)state;
+TEST(a_scalar_comes_from_each_holder_in_turn) {
     g_autoptr(MtfGraph) graph = graph_of(0);
     MtfMesh three = { .n_axes = 1, .axes = { { "a", 3 } } };
     MtfMesh five = { .n_axes = 1, .axes = { { "a", 5 } } };
@@ -139,12 +137,4 @@ static void a_scalar_comes_from_each_holder_in_turn(void **state) {
         assert_int_equal(route->sender, i % 3);
         assert_int_equal(route->bytes, 4);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_receiver_gets_its_part_once),
-        cmocka_unit_test(a_scalar_comes_from_each_holder_in_turn),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

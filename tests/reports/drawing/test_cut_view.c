@@ -83,8 +83,7 @@ static bool leads(const Cut *it, int from, int to) {
 }
 
 /* A micro-batch of 4 rows of 4 numbers of 4 bytes. */
-static void equal_layers_are_a_box_and_equal_stages_a_frame(void **state) {
-    (void)state;
+TEST(equal_layers_are_a_box_and_equal_stages_a_frame) {
     Cut it = cut_of(-1);
     static const char *const titles[] = {
         "start", "layer 0–1  × 2", "layer 2–3  × 2", "layer 8–9  × 2", "l", "step"
@@ -110,8 +109,7 @@ static void equal_layers_are_a_box_and_equal_stages_a_frame(void **state) {
 }
 
 /* h of layer 5 goes to the stage behind, 12 numbers for each of 4 rows, and c, which layer 4 makes. */
-static void a_layer_that_is_cut_is_part_of_two_frames(void **state) {
-    (void)state;
+TEST(a_layer_that_is_cut_is_part_of_two_frames) {
     Cut it = cut_of(5);
     int parts = 0, found = 0;
     for (guint b = 0; b < it.view->boxes->len; b++) {
@@ -128,8 +126,7 @@ static void a_layer_that_is_cut_is_part_of_two_frames(void **state) {
     clear(&it);
 }
 
-static void frames_have_the_colours_of_domains_and_lead_to_pages(void **state) {
-    (void)state;
+TEST(frames_have_the_colours_of_domains_and_lead_to_pages) {
     Cut it = cut_of(-1);
     const MtfDotStyle style = { "cut", NULL, "", true };
     g_autofree char *dot = mtf_dot_graph(it.view, &style, NULL);
@@ -141,13 +138,4 @@ static void frames_have_the_colours_of_domains_and_lead_to_pages(void **state) {
     /* hsl(205 65% 76%): red .76 - .156, blue .76 + .156, green 25/60 of the way from blue to red. */
     assert_non_null(strstr(dot, "fillcolor=\"#9ac8ea\""));
     clear(&it);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equal_layers_are_a_box_and_equal_stages_a_frame),
-        cmocka_unit_test(a_layer_that_is_cut_is_part_of_two_frames),
-        cmocka_unit_test(frames_have_the_colours_of_domains_and_lead_to_pages),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

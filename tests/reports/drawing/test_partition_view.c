@@ -32,8 +32,7 @@ static Step layered(void) {
 }
 
 /* Four layers: the rules lay them out alike. */
-static void layers_laid_out_alike_are_one_part(void **state) {
-    (void)state;
+TEST(layers_laid_out_alike_are_one_part) {
     Step step = layered();
     assert_int_equal(step.parts->parts->len, 3);
     assert_string_equal(mtf_step_part(step.parts, 0)->title, "before layer 0");
@@ -44,8 +43,7 @@ static void layers_laid_out_alike_are_one_part(void **state) {
 }
 
 /* The decoder's layers stand beside what is computed of the encoder, whose part ends before them. */
-static void what_lies_between_two_stacks_is_called_after_the_next_layers(void **state) {
-    (void)state;
+TEST(what_lies_between_two_stacks_is_called_after_the_next_layers) {
     const MtfModelFamily *family = mtf_model_family_find("transformer", NULL);
     const MtfModelPreset *preset = mtf_model_preset_find(family, "tiny", NULL);
     MtfGraph *forward = mtf_model_build(family, preset, &preset->settings, NULL);
@@ -62,8 +60,7 @@ static void what_lies_between_two_stacks_is_called_after_the_next_layers(void **
 
 /* Layer 2 keeps its weights in pieces: layers 0 and 1, layer 2, and layer 3, which is like the
  * first. */
-static void a_layer_laid_out_otherwise_is_a_part_of_its_own(void **state) {
-    (void)state;
+TEST(a_layer_laid_out_otherwise_is_a_part_of_its_own) {
     MtfPlan *plan = mtf_test_layered_plan();
     int tensor = mtf_graph_find_tensor(plan->graph, "layer/2/w");
     plan->layout->tensors[tensor].axis[0] =
@@ -81,8 +78,7 @@ static void a_layer_laid_out_otherwise_is_a_part_of_its_own(void **state) {
     clear_step(&step);
 }
 
-static void the_parts_add_up_to_the_step(void **state) {
-    (void)state;
+TEST(the_parts_add_up_to_the_step) {
     Step step = layered();
     int64_t nanoseconds = 0, payload = 0, expected = 0;
     for (guint p = 0; p < step.parts->parts->len; p++)
@@ -106,8 +102,7 @@ static int phase_of(const Step *step, const char *tensor) {
 
 /* What a batch normalisation keeps of its batches is read by later steps alone; what it normalises with is read
  * by this one. */
-static void running_statistics_stand_with_the_updates(void **state) {
-    (void)state;
+TEST(running_statistics_stand_with_the_updates) {
     const MtfModelFamily *family = mtf_model_family_find("resnet", NULL);
     const MtfModelPreset *preset = mtf_model_preset_find(family, "tiny", NULL);
     MtfGraph *forward = mtf_model_build(family, preset, &preset->settings, NULL);
@@ -138,8 +133,7 @@ static const char *cell_text(const GArray *cells, guint i) {
 
 /* h = x w with w[hidden, inner] and batch over rows, inner over cols: one box with its tensor and,
  * inside it, the variable; of four layers one is shown. */
-static void a_box_shows_its_tensor_and_the_variables_it_takes(void **state) {
-    (void)state;
+TEST(a_box_shows_its_tensor_and_the_variables_it_takes) {
     Step step = layered();
     g_autoptr(MtfPartitionView) view = mtf_partition_view_section(step.parts, 1, 0);
     const MtfViewBox *h = box_titled(view, "h");
@@ -158,8 +152,7 @@ static void a_box_shows_its_tensor_and_the_variables_it_takes(void **state) {
 }
 
 /* An LSTM's loop keeps its gates for the backward pass, and makes all its results one tensor, which is read. */
-static void what_a_loop_keeps_is_shown_by_what_it_keeps(void **state) {
-    (void)state;
+TEST(what_a_loop_keeps_is_shown_by_what_it_keeps) {
     const MtfModelFamily *family = mtf_model_family_find("lstm-lm", NULL);
     const MtfModelPreset *preset = mtf_model_preset_find(family, "tiny", NULL);
     MtfGraph *forward = mtf_model_build(family, preset, &preset->settings, NULL);
@@ -175,8 +168,7 @@ static void what_a_loop_keeps_is_shown_by_what_it_keeps(void **state) {
 
 /* y = r v sums over inner, which cols splits: y is terms of a sum, and the sum is taken on the way
  * to the addition that reads it. */
-static void a_transfer_stands_where_it_happens(void **state) {
-    (void)state;
+TEST(a_transfer_stands_where_it_happens) {
     Step step = layered();
     g_autoptr(MtfPartitionView) view = mtf_partition_view_section(step.parts, 1, 0);
     g_autoptr(GString) all = g_string_new(NULL);
@@ -192,8 +184,7 @@ static void a_transfer_stands_where_it_happens(void **state) {
 
 /* w's update takes w, its gradient and the learning rate, which would otherwise tie all updates
  * together. */
-static void an_update_is_a_box_of_its_own(void **state) {
-    (void)state;
+TEST(an_update_is_a_box_of_its_own) {
     Step step = layered();
     g_autoptr(MtfPartitionView) view = mtf_partition_view_section(step.parts, 1, 2);
     const MtfViewBox *w = box_titled(view, "w");
@@ -208,8 +199,7 @@ static void an_update_is_a_box_of_its_own(void **state) {
     clear_step(&step);
 }
 
-static void every_level_draws_every_phase_it_promises(void **state) {
-    (void)state;
+TEST(every_level_draws_every_phase_it_promises) {
     Step step = layered();
     g_autoptr(MtfPartitionView) whole = mtf_partition_view_new(step.parts, MTF_VIEW_STEP);
     g_autoptr(MtfPartitionView) forward = mtf_partition_view_new(step.parts, MTF_VIEW_FORWARD);
@@ -223,8 +213,7 @@ static void every_level_draws_every_phase_it_promises(void **state) {
     clear_step(&step);
 }
 
-static void a_picture_of_graphviz_becomes_part_of_a_page(void **state) {
-    (void)state;
+TEST(a_picture_of_graphviz_becomes_part_of_a_page) {
     static const char document[] =
         "<?xml version=\"1.0\"?><!DOCTYPE svg><!-- x --><svg width=\"100pt\" height=\"40pt\" "
         "viewBox=\"0 0 100 40\" xmlns:xlink=\"y\"><g id=\"n3\" class=\"node\"><title>n3</title>"
@@ -244,21 +233,4 @@ static void a_picture_of_graphviz_becomes_part_of_a_page(void **state) {
     g_string_assign(page, "-");
     assert_false(mtf_svg_inline(page, "<svg><g></svg>", "p", "l"));
     assert_string_equal(page->str, "-");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(layers_laid_out_alike_are_one_part),
-        cmocka_unit_test(what_lies_between_two_stacks_is_called_after_the_next_layers),
-        cmocka_unit_test(a_layer_laid_out_otherwise_is_a_part_of_its_own),
-        cmocka_unit_test(the_parts_add_up_to_the_step),
-        cmocka_unit_test(running_statistics_stand_with_the_updates),
-        cmocka_unit_test(what_a_loop_keeps_is_shown_by_what_it_keeps),
-        cmocka_unit_test(a_box_shows_its_tensor_and_the_variables_it_takes),
-        cmocka_unit_test(a_transfer_stands_where_it_happens),
-        cmocka_unit_test(an_update_is_a_box_of_its_own),
-        cmocka_unit_test(every_level_draws_every_phase_it_promises),
-        cmocka_unit_test(a_picture_of_graphviz_becomes_part_of_a_page),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,14 +42,12 @@ static void is_refused(MtfPlan *plan, const char *to, const char *words) {
         fail_msg("\"%s\" does not say \"%s\"", error->message, words);
 }
 
-static void mtf_is_two_gin_lines(void **state) {
-    (void)state;
+TEST(mtf_is_two_gin_lines) {
     gives("mtf", "utils.run.mesh_shape = \"rows:2,cols:2\"\n"
                  "utils.run.layout_rules = \"batch:rows,hidden:cols\"\n");
 }
 
-static void jax_is_a_spec_a_tensor(void **state) {
-    (void)state;
+TEST(jax_is_a_spec_a_tensor) {
     begins("jax", "import jax\n"
                   "from jax.sharding import AxisType, NamedSharding, PartitionSpec as P\n\n"
                   "AUTO = (AxisType.Auto,) * 2\n"
@@ -64,8 +62,7 @@ static void jax_is_a_spec_a_tensor(void **state) {
                   "SHARDINGS = {k: NamedSharding(mesh, s) for k, s in SPECS.items()}\n");
 }
 
-static void dtensor_is_a_placement_a_mesh_axis(void **state) {
-    (void)state;
+TEST(dtensor_is_a_placement_a_mesh_axis) {
     begins("dtensor",
            "from torch.distributed.device_mesh import init_device_mesh\n"
            "from torch.distributed.tensor import Partial, Replicate, Shard, distribute_tensor\n\n"
@@ -80,8 +77,7 @@ static void dtensor_is_a_placement_a_mesh_axis(void **state) {
            "}\n");
 }
 
-static void shardy_closes_every_argument(void **state) {
-    (void)state;
+TEST(shardy_closes_every_argument) {
     gives("shardy",
           "sdy.mesh @mesh = <[\"rows\"=2, \"cols\"=2]>\n"
           "func.func @main(%x: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"rows\"}, "
@@ -93,15 +89,13 @@ static void shardy_closes_every_argument(void **state) {
 }
 
 /* cpu-cluster is a switch of nodes with more than four processors each. */
-static void a_rankfile_fills_nodes_in_order(void **state) {
-    (void)state;
+TEST(a_rankfile_fills_nodes_in_order) {
     gives("rankfile", "rank 0=+n0 slot=0\nrank 1=+n0 slot=1\nrank 2=+n0 slot=2\n"
                       "rank 3=+n0 slot=3\n");
 }
 
 /* h is split by both axes: a device a part; w by the columns: each part on both rows' devices. */
-static void onnx_names_devices_or_groups_of_them(void **state) {
-    (void)state;
+TEST(onnx_names_devices_or_groups_of_them) {
     g_autofree char *text =
         exported(mtf_test_small_plan("rows:2;cols:2", "batch:rows;hidden:cols"), "onnx-text", NULL);
     assert_non_null(strstr(text, "ir_version: 11\n"));
@@ -127,8 +121,7 @@ static MtfPlan *transformer(const char *mesh, const char *rules) {
 }
 
 /* A batch of 6 over 2 rows. */
-static void megatron_is_flags_where_the_layout_is_its(void **state) {
-    (void)state;
+TEST(megatron_is_flags_where_the_layout_is_its) {
     g_autofree char *text =
         exported(transformer("rows:2;cols:2", "batch:rows;heads:cols;d_ff:cols;vocab:cols"),
                  "megatron", NULL);
@@ -143,8 +136,7 @@ static double number_at(const cJSON *object, const char *key) {
 
 /* DeepSpeed refuses files in which train_batch_size is not the product of the others and the ranks of data
  * parallelism: here 6 = 3 x 1 x 2. */
-static void deepspeed_is_a_configuration(void **state) {
-    (void)state;
+TEST(deepspeed_is_a_configuration) {
     g_autofree char *text =
         exported(transformer("rows:2;cols:2", "batch:rows;heads:cols;d_ff:cols;vocab:cols"),
                  "deepspeed", NULL);
@@ -160,8 +152,7 @@ static void deepspeed_is_a_configuration(void **state) {
 }
 
 /* MaxText's batch is per_device_batch_size times all devices times the accumulation: 1.5 x 4 = 6. */
-static void maxtext_is_settings(void **state) {
-    (void)state;
+TEST(maxtext_is_settings) {
     g_autofree char *text =
         exported(transformer("rows:2;cols:2", "batch:rows;heads:cols;d_ff:cols;vocab:cols"),
                  "maxtext", NULL);
@@ -172,8 +163,7 @@ static void maxtext_is_settings(void **state) {
 }
 
 /* Replicated weights are its DDP; beside tensor parallelism it has none. */
-static void torchtitan_is_flags(void **state) {
-    (void)state;
+TEST(torchtitan_is_flags) {
     g_autofree char *text = exported(transformer("rows:2", "batch:rows"), "torchtitan", NULL);
     assert_string_equal(text, "--parallelism.data_parallel_replicate_degree 2\n"
                               "--parallelism.data_parallel_shard_degree 1\n"
@@ -186,8 +176,7 @@ static void torchtitan_is_flags(void **state) {
                "torchtitan", "splits activations by positions");
 }
 
-static void frameworks_say_what_stands_in_the_way(void **state) {
-    (void)state;
+TEST(frameworks_say_what_stands_in_the_way) {
     is_refused(transformer("rows:2;cols:2", "batch:rows;length:cols"), "deepspeed",
                "mesh axis cols stands in the way");
     is_refused(transformer("rows:2;cols:2", "batch:rows"), "maxtext",
@@ -196,8 +185,7 @@ static void frameworks_say_what_stands_in_the_way(void **state) {
                "deepspeed, maxtext, torchtitan");
 }
 
-static void other_layouts_are_not_megatrons(void **state) {
-    (void)state;
+TEST(other_layouts_are_not_megatrons) {
     is_refused(transformer("rows:2;cols:2", "batch:rows;d_model:cols"), "megatron",
                "it splits \"d_model\" over cols");
     is_refused(transformer("rows:2;cols:2", "batch:rows;d_ff:cols"), "megatron",
@@ -205,8 +193,7 @@ static void other_layouts_are_not_megatrons(void **state) {
     is_refused(transformer("rows:2;cols:2", "batch:rows"), "megatron", "mesh axis cols");
 }
 
-static void free_layouts_are_no_rules(void **state) {
-    (void)state;
+TEST(free_layouts_are_no_rules) {
     MtfTrainingPlan wanted = {
         .graph = "mlp", .sizes = "", .mesh = "rows:2;cols:2", .rules = "free", .seed = 7
     };
@@ -219,16 +206,14 @@ static void free_layouts_are_no_rules(void **state) {
     is_refused(mtf_test_read_back(plan), "mtf", "jax one that is searched with --even");
 }
 
-static void what_does_not_divide_is_said(void **state) {
-    (void)state;
+TEST(what_does_not_divide_is_said) {
     is_refused(mtf_test_small_plan("a:5", "batch:a"), "mtf",
                "dimension \"batch\" of 8 does not divide over a of 5");
     is_refused(mtf_test_small_plan("a:5", "batch:a"), "jax",
                "dimension \"batch\" of 8 in \"x\" does not divide by 5");
 }
 
-static void unknown_forms_are_bad_input(void **state) {
-    (void)state;
+TEST(unknown_forms_are_bad_input) {
     is_refused(mtf_test_small_plan("a:2", "batch:a"), "tensorflow", "mtf, jax, dtensor");
 }
 
@@ -246,8 +231,7 @@ static MtfPlan *turned_plan(void) {
 }
 
 /* One device a node of the torus: the node of a rank is its device. */
-static void slurm_places_ranks_and_requeues(void **state) {
-    (void)state;
+TEST(slurm_places_ranks_and_requeues) {
     g_autofree char *text = exported(turned_plan(), "slurm", NULL);
     assert_non_null(strstr(text, "#SBATCH --nodes=4\n#SBATCH --ntasks=4\n"));
     assert_non_null(strstr(text, "places=(0 2 1 3)\n"));
@@ -255,8 +239,7 @@ static void slurm_places_ranks_and_requeues(void **state) {
     assert_non_null(strstr(text, "scontrol requeue"));
 }
 
-static void a_turned_mapping_turns_devices(void **state) {
-    (void)state;
+TEST(a_turned_mapping_turns_devices) {
     g_autofree char *ranks = exported(turned_plan(), "rankfile", NULL);
     assert_string_equal(ranks, "rank 0=+n0 slot=0\nrank 1=+n2 slot=0\nrank 2=+n1 slot=0\n"
                                "rank 3=+n3 slot=0\n");
@@ -268,8 +251,7 @@ static void a_turned_mapping_turns_devices(void **state) {
     assert_non_null(strstr(shardy, "<[\"rows\"=2, \"cols\"=2], device_ids=[0, 2, 1, 3]>"));
 }
 
-static void a_rankfile_names_its_hosts(void **state) {
-    (void)state;
+TEST(a_rankfile_names_its_hosts) {
     g_autoptr(MtfPlan) plan = turned_plan();
     g_autoptr(MtfStepFacts) facts = mtf_step_facts_new(plan, NULL);
     g_autoptr(GError) error = NULL;
@@ -281,44 +263,16 @@ static void a_rankfile_names_its_hosts(void **state) {
     assert_null(mtf_export(facts, &(MtfExportRequest){ "rankfile", "a,b c,d,e" }, NULL));
 }
 
-static void one_processor_is_a_mesh_of_one(void **state) {
-    (void)state;
+TEST(one_processor_is_a_mesh_of_one) {
     g_autofree char *jax = exported(mtf_test_small_plan("", ""), "jax", NULL);
     assert_non_null(strstr(jax, "jax.make_mesh((1,), (\"all\",), axis_types=AUTO)"));
     g_autofree char *torch = exported(mtf_test_small_plan("", ""), "dtensor", NULL);
     assert_non_null(strstr(torch, "\"x\": (Replicate(),),"));
 }
 
-static void names_cannot_leave_their_quotes(void **state) {
-    (void)state;
+TEST(names_cannot_leave_their_quotes) {
     g_autofree char *jax = exported(mtf_test_hostile_plan(), "jax", NULL);
     assert_non_null(strstr(jax, "    \"<script>w</script>\\\\N\\\"'&é\": P(None, \"c\\\\N\"),\n"));
     g_autofree char *shardy = exported(mtf_test_hostile_plan(), "shardy", NULL);
     assert_non_null(strstr(shardy, "%_script_w__script__N_____: tensor<4x12xf32>"));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mtf_is_two_gin_lines),
-        cmocka_unit_test(jax_is_a_spec_a_tensor),
-        cmocka_unit_test(dtensor_is_a_placement_a_mesh_axis),
-        cmocka_unit_test(shardy_closes_every_argument),
-        cmocka_unit_test(a_rankfile_fills_nodes_in_order),
-        cmocka_unit_test(megatron_is_flags_where_the_layout_is_its),
-        cmocka_unit_test(deepspeed_is_a_configuration),
-        cmocka_unit_test(maxtext_is_settings),
-        cmocka_unit_test(torchtitan_is_flags),
-        cmocka_unit_test(frameworks_say_what_stands_in_the_way),
-        cmocka_unit_test(other_layouts_are_not_megatrons),
-        cmocka_unit_test(free_layouts_are_no_rules),
-        cmocka_unit_test(what_does_not_divide_is_said),
-        cmocka_unit_test(unknown_forms_are_bad_input),
-        cmocka_unit_test(onnx_names_devices_or_groups_of_them),
-        cmocka_unit_test(slurm_places_ranks_and_requeues),
-        cmocka_unit_test(a_turned_mapping_turns_devices),
-        cmocka_unit_test(a_rankfile_names_its_hosts),
-        cmocka_unit_test(one_processor_is_a_mesh_of_one),
-        cmocka_unit_test(names_cannot_leave_their_quotes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,8 +32,7 @@ static MtfMeshMap mesh_on(int mesh_axes, const int64_t *mesh, int axes, const in
 }
 
 /* What each of 16 ranks puts on links, 100 bytes, is half for each way round. */
-static void a_ring_is_loaded_evenly(void **state) {
-    (void)state;
+TEST(a_ring_is_loaded_evenly) {
     MtfMeshMap map = mesh_on(1, (int64_t[]){ 16 }, 1, (int64_t[]){ 16 }, true);
     g_autoptr(MtfLinkLoads) loads = loads_of(
         &map, &(MtfTrafficRow){ .kind = MTF_RESHARD_ALLREDUCE, .axes = 1, .link_bytes = 100 });
@@ -45,8 +44,7 @@ static void a_ring_is_loaded_evenly(void **state) {
 
 /* Two lines of 8: 8 ranks put 8 * 70 bytes on 7 links in two directions, 40 each; nothing crosses
  * from one to the other. */
-static void a_line_leaves_the_links_between_lines_idle(void **state) {
-    (void)state;
+TEST(a_line_leaves_the_links_between_lines_idle) {
     MtfMeshMap map = mesh_on(2, (int64_t[]){ 2, 8 }, 1, (int64_t[]){ 16 }, true);
     g_autoptr(MtfLinkLoads) loads = loads_of(
         &map, &(MtfTrafficRow){ .kind = MTF_RESHARD_ALLGATHER, .axes = 2, .link_bytes = 70 });
@@ -56,8 +54,7 @@ static void a_line_leaves_the_links_between_lines_idle(void **state) {
 
 /* Rows are places 0 and 8, 1 and 9, …: 8 rings of two hops, each of which passes 8 links. A hop
  * carries 30 / 2 bytes one way, and every link is in all 8 rings. */
-static void groups_that_interleave_share_links(void **state) {
-    (void)state;
+TEST(groups_that_interleave_share_links) {
     MtfMeshMap map = mesh_on(2, (int64_t[]){ 2, 8 }, 1, (int64_t[]){ 16 }, true);
     g_autoptr(MtfLinkLoads) loads = loads_of(
         &map, &(MtfTrafficRow){ .kind = MTF_RESHARD_ALLGATHER, .axes = 1, .link_bytes = 30 });
@@ -66,8 +63,7 @@ static void groups_that_interleave_share_links(void **state) {
 }
 
 /* Without wrap they are lines of one hop: link 0 lies in that of place 0 alone, link 7 in all 8. */
-static void lines_that_interleave_pile_up_in_the_middle(void **state) {
-    (void)state;
+TEST(lines_that_interleave_pile_up_in_the_middle) {
     MtfMeshMap map = mesh_on(2, (int64_t[]){ 2, 8 }, 1, (int64_t[]){ 16 }, false);
     g_autoptr(MtfLinkLoads) loads = loads_of(
         &map, &(MtfTrafficRow){ .kind = MTF_RESHARD_ALLGATHER, .axes = 1, .link_bytes = 1 });
@@ -76,8 +72,7 @@ static void lines_that_interleave_pile_up_in_the_middle(void **state) {
 }
 
 /* Both mesh axes together are the whole ring, though neither is. */
-static void pieces_that_continue_one_another_are_one_ring(void **state) {
-    (void)state;
+TEST(pieces_that_continue_one_another_are_one_ring) {
     MtfMeshMap map = mesh_on(2, (int64_t[]){ 2, 8 }, 1, (int64_t[]){ 16 }, true);
     g_autoptr(MtfLinkLoads) loads = loads_of(
         &map, &(MtfTrafficRow){ .kind = MTF_RESHARD_ALLREDUCE, .axes = 3, .link_bytes = 100 });
@@ -86,8 +81,7 @@ static void pieces_that_continue_one_another_are_one_ring(void **state) {
 }
 
 /* Where members are neighbours, what all ranks put on links is what all links carry. */
-static void nothing_is_lost_and_nothing_is_added(void **state) {
-    (void)state;
+TEST(nothing_is_lost_and_nothing_is_added) {
     static const int64_t tori[][3] = { { 4, 4, 4 }, { 8, 2, 2 }, { 3, 5, 2 } };
     for (gsize t = 0; t < G_N_ELEMENTS(tori); t++)
         for (int wrap = 0; wrap < 2; wrap++)
@@ -108,8 +102,7 @@ static void nothing_is_lost_and_nothing_is_added(void **state) {
 /* Two nodes of four devices, rows over nodes, cols within. Rows: of an allreduce of 100 bytes each
  * device sends 2 * 100 / 2, a node that of its four. Cols: 2 * 100 * 3 / 4 a device, none leaves
  * the node. All-to-all over both: 7 / 8 of 100 a device, and 4 * 100 / 2 a node. */
-static void ports_of_switches_carry_what_leaves_their_child(void **state) {
-    (void)state;
+TEST(ports_of_switches_carry_what_leaves_their_child) {
     static const struct {
         MtfReshardKind kind;
         unsigned axes;
@@ -128,17 +121,4 @@ static void ports_of_switches_carry_what_leaves_their_child(void **state) {
         assert_close(loads->axis[0].bytes[0], cases[i].node);
         assert_close(loads->axis[1].bytes[0], cases[i].device);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_ring_is_loaded_evenly),
-        cmocka_unit_test(a_line_leaves_the_links_between_lines_idle),
-        cmocka_unit_test(groups_that_interleave_share_links),
-        cmocka_unit_test(lines_that_interleave_pile_up_in_the_middle),
-        cmocka_unit_test(pieces_that_continue_one_another_are_one_ring),
-        cmocka_unit_test(nothing_is_lost_and_nothing_is_added),
-        cmocka_unit_test(ports_of_switches_carry_what_leaves_their_child),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

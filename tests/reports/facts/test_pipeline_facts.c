@@ -17,8 +17,7 @@ static MtfPipelinePlan *plan_of(const MtfMachine *machine, const char *schedule,
 
 /* Follows what each domain holds along its order: it begins and ends with what stays, and the most is
  * the sum of its stages' arenas at most. */
-static void what_is_held_comes_and_goes(void **state) {
-    (void)state;
+TEST(what_is_held_comes_and_goes) {
     g_autoptr(MtfMachine) machine = mtf_planning_machine("cpu-host", NULL, NULL);
     g_autoptr(MtfPipelinePlan) plan = plan_of(machine, "zb-v", 2);
     g_autoptr(MtfPipelineFacts) facts = mtf_pipeline_facts_new(plan, NULL);
@@ -37,8 +36,7 @@ static void what_is_held_comes_and_goes(void **state) {
     }
 }
 
-static void times_are_those_the_plan_predicts(void **state) {
-    (void)state;
+TEST(times_are_those_the_plan_predicts) {
     g_autoptr(MtfMachine) machine = mtf_planning_machine("cpu-host", NULL, NULL);
     g_autoptr(MtfPipelinePlan) plan = plan_of(machine, "1f1b", 1);
     g_autoptr(MtfPipelineFacts) facts = mtf_pipeline_facts_new(plan, NULL);
@@ -48,8 +46,7 @@ static void times_are_those_the_plan_predicts(void **state) {
 }
 
 /* Four stages on two devices, there and back: the first and the last are together. */
-static void each_device_has_its_stages(void **state) {
-    (void)state;
+TEST(each_device_has_its_stages) {
     g_autoptr(MtfMachine) machine = mtf_planning_machine("cpu-host", NULL, NULL);
     g_autoptr(MtfPipelinePlan) plan = plan_of(machine, "zb-v", 2);
     g_autoptr(MtfPipelineFacts) facts = mtf_pipeline_facts_new(plan, NULL);
@@ -70,8 +67,7 @@ static int forward_transfer(const MtfPipelinePlan *plan) {
     return i;
 }
 
-static void the_link_that_bounds_a_transfer_is_named(void **state) {
-    (void)state;
+TEST(the_link_that_bounds_a_transfer_is_named) {
     g_autoptr(MtfMachine) machine = mtf_planning_machine("cpu-host", NULL, NULL);
     g_autoptr(MtfPipelinePlan) plan = plan_of(machine, "1f1b", 1);
     g_autoptr(MtfPipelineFacts) facts = mtf_pipeline_facts_new(plan, NULL);
@@ -106,8 +102,7 @@ static void add_step(MtfRunTrace *trace, const MtfPipelineFacts *facts, double b
         }
 }
 
-static void a_trace_says_when_the_passes_of_its_last_step_ran(void **state) {
-    (void)state;
+TEST(a_trace_says_when_the_passes_of_its_last_step_ran) {
     g_autoptr(MtfMachine) machine = mtf_planning_machine("cpu-host", NULL, NULL);
     g_autoptr(MtfPipelinePlan) plan = plan_of(machine, "zb-v", 2);
     g_autoptr(MtfPipelineFacts) facts = mtf_pipeline_facts_new(plan, NULL);
@@ -125,15 +120,4 @@ static void a_trace_says_when_the_passes_of_its_last_step_ran(void **state) {
     g_array_index(trace.passes, MtfRunPass, 2).stage = 7;
     assert_null(mtf_pipeline_traced(facts, &trace));
     g_array_unref(trace.passes);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_held_comes_and_goes),
-        cmocka_unit_test(times_are_those_the_plan_predicts),
-        cmocka_unit_test(each_device_has_its_stages),
-        cmocka_unit_test(the_link_that_bounds_a_transfer_is_named),
-        cmocka_unit_test(a_trace_says_when_the_passes_of_its_last_step_ran),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

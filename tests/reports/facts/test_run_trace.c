@@ -38,8 +38,7 @@ static const char two_ranks[] =
     "{'name': 'allgather rows', 'ph': 'X', 'pid': 7, 'tid': 1, 'ts': 105, 'dur': 4},"
     "{'name': 'allgather rows, end', 'ph': 'X', 'pid': 7, 'tid': 1, 'ts': 109, 'dur': 6}]}";
 
-static void ranks_and_their_work_are_read(void **state) {
-    (void)state;
+TEST(ranks_and_their_work_are_read) {
     g_autoptr(MtfRunTrace) trace = trace_of(two_ranks, NULL);
     assert_non_null(trace);
     assert_int_equal(trace->ranks, 2);
@@ -53,8 +52,7 @@ static void ranks_and_their_work_are_read(void **state) {
     assert_close(g_array_index(trace->events, MtfRunEvent, 0).start, 0);
 }
 
-static void processes_are_ranks_where_there_are_several(void **state) {
-    (void)state;
+TEST(processes_are_ranks_where_there_are_several) {
     g_autoptr(MtfRunTrace) trace =
         trace_of("{'traceEvents': [{'name': 'a', 'ph': 'X', 'pid': 0, 'tid': 1, 'ts': 0, 'dur': 1},"
                  "{'name': 'b', 'ph': 'X', 'pid': 3, 'tid': 0, 'ts': 0, 'dur': 1}]}",
@@ -64,8 +62,7 @@ static void processes_are_ranks_where_there_are_several(void **state) {
 }
 
 /* A pass holds what it ran, also where that is one event as long as itself, or none. */
-static void passes_of_stages_are_no_work_of_their_own(void **state) {
-    (void)state;
+TEST(passes_of_stages_are_no_work_of_their_own) {
     g_autoptr(MtfRunTrace) trace = trace_of(
         "{'traceEvents': ["
         "{'name': '2B13', 'cat': 'pass', 'ph': 'X', 'pid': 0, 'tid': 0, 'ts': 3, 'dur': 2},"
@@ -83,8 +80,7 @@ static void passes_of_stages_are_no_work_of_their_own(void **state) {
     assert_close(pass->seconds, 2e-6);
 }
 
-static void what_is_no_trace_is_bad_input(void **state) {
-    (void)state;
+TEST(what_is_no_trace_is_bad_input) {
     static const struct {
         const char *text, *says;
     } cases[] = {
@@ -110,14 +106,4 @@ static void what_is_no_trace_is_bad_input(void **state) {
         assert_int_equal(mtf_error_exit_status(error), 2);
         assert_non_null(strstr(error->message, cases[i].says));
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranks_and_their_work_are_read),
-        cmocka_unit_test(processes_are_ranks_where_there_are_several),
-        cmocka_unit_test(passes_of_stages_are_no_work_of_their_own),
-        cmocka_unit_test(what_is_no_trace_is_bad_input),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,8 +18,7 @@
 static const char rules[] = "batch:rows;hidden:cols";
 
 /* Against the naive sum over all buffers at each instruction. */
-static void live_bytes_are_those_of_the_storages(void **state) {
-    (void)state;
+TEST(live_bytes_are_those_of_the_storages) {
     g_autoptr(MtfPlan) plan = mtf_test_small_plan("rows:2;cols:2", rules);
     g_autoptr(MtfStepFacts) facts = mtf_step_facts_new(plan, NULL);
     int64_t most = 0;
@@ -36,8 +35,7 @@ static void live_bytes_are_those_of_the_storages(void **state) {
     assert_int_equal(mtf_step_facts_live(facts, facts->peak), most);
 }
 
-static void the_peak_is_made_of_its_rows(void **state) {
-    (void)state;
+TEST(the_peak_is_made_of_its_rows) {
     g_autoptr(MtfPlan) plan = mtf_test_small_plan("rows:2;cols:2", rules);
     g_autoptr(MtfStepFacts) facts = mtf_step_facts_new(plan, NULL);
     g_autoptr(GPtrArray) rows = mtf_peak_rows(facts);
@@ -49,8 +47,7 @@ static void the_peak_is_made_of_its_rows(void **state) {
 
 /* On a machine whose collectives go on beside kernels: kernels have all their time, collectives
  * what is exposed of theirs, and all together are the step. */
-static void the_time_of_an_overlapped_step_is_shared_out(void **state) {
-    (void)state;
+TEST(the_time_of_an_overlapped_step_is_shared_out) {
     g_autoptr(MtfPlan) plan = mtf_test_small_plan("rows:2;cols:2", rules);
     plan->machine = cJSON_Parse(
         "{\"meshtf_machine\": 1, \"name\": \"m\", \"overlap\": true, \"levels\": [{\"name\": \"s\", "
@@ -74,8 +71,7 @@ static void the_time_of_an_overlapped_step_is_shared_out(void **state) {
     assert_int_equal(exposed, schedule->exposed);
 }
 
-static void shares_and_transfers_add_up(void **state) {
-    (void)state;
+TEST(shares_and_transfers_add_up) {
     g_autoptr(MtfPlan) plan = mtf_test_small_plan("rows:2;cols:2", rules);
     g_autoptr(MtfStepFacts) facts = mtf_step_facts_new(plan, NULL);
     g_autoptr(GPtrArray) shares = mtf_step_shares(facts);
@@ -94,8 +90,7 @@ static void shares_and_transfers_add_up(void **state) {
 }
 
 /* w[io, hidden] is split by hidden, so its gradient is summed over the rows alone. */
-static void the_gradient_is_a_transfer_over_the_rows(void **state) {
-    (void)state;
+TEST(the_gradient_is_a_transfer_over_the_rows) {
     g_autoptr(MtfPlan) plan = mtf_test_small_plan("rows:2;cols:2", rules);
     g_autoptr(MtfStepFacts) facts = mtf_step_facts_new(plan, NULL);
     g_autoptr(GPtrArray) transfers = mtf_transfers_new(facts);
@@ -111,8 +106,7 @@ static void the_gradient_is_a_transfer_over_the_rows(void **state) {
     assert_int_equal(found->bytes, 4 * 6 * 4); /* io 4, hidden 12 / 2, f32 */
 }
 
-static void the_notation_says_axes_and_sums(void **state) {
-    (void)state;
+TEST(the_notation_says_axes_and_sums) {
     g_autoptr(MtfPlan) plan = mtf_test_small_plan("a:2;b:2;c:2", "batch:a");
     MtfPlacement placement = mtf_placement_replicated();
     int x = mtf_graph_find_tensor(plan->graph, "x");
@@ -123,8 +117,7 @@ static void the_notation_says_axes_and_sums(void **state) {
     assert_string_equal(text, "f32[batch:8@(a,b), io:4] sum@c");
 }
 
-static void rules_are_found_again(void **state) {
-    (void)state;
+TEST(rules_are_found_again) {
     g_autoptr(MtfPlan) plan = mtf_test_small_plan("rows:2;cols:2", rules);
     bool exact = false;
     g_autofree char *found = mtf_closest_rules(plan->graph, plan->layout, &exact);
@@ -148,8 +141,7 @@ static GArray *load(const char *text, GError **error) {
     return records;
 }
 
-static void metrics_are_read_back(void **state) {
-    (void)state;
+TEST(metrics_are_read_back) {
     g_autoptr(GArray) run = load("{'step': 1, 'loss': 4.5, 'seconds': 9, 'tokens_per_second': 1}\n"
                                  "{'step': 2, 'loss': null, 'seconds': 2}\n"
                                  "{'step': 5, 'loss': 3, 'seconds': 4, 'communication_seconds': 1}"
@@ -161,8 +153,7 @@ static void metrics_are_read_back(void **state) {
     assert_true(mtf_metrics_median_seconds(run) == 3);
 }
 
-static void wrong_metrics_are_bad_input(void **state) {
-    (void)state;
+TEST(wrong_metrics_are_bad_input) {
     static const char *const texts[] = {
         "",
         "[]\n",
@@ -175,19 +166,4 @@ static void wrong_metrics_are_bad_input(void **state) {
         assert_null(load(texts[i], &error));
         assert_int_equal(mtf_error_exit_status(error), 2);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(live_bytes_are_those_of_the_storages),
-        cmocka_unit_test(the_peak_is_made_of_its_rows),
-        cmocka_unit_test(the_time_of_an_overlapped_step_is_shared_out),
-        cmocka_unit_test(shares_and_transfers_add_up),
-        cmocka_unit_test(the_gradient_is_a_transfer_over_the_rows),
-        cmocka_unit_test(the_notation_says_axes_and_sums),
-        cmocka_unit_test(rules_are_found_again),
-        cmocka_unit_test(metrics_are_read_back),
-        cmocka_unit_test(wrong_metrics_are_bad_input),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,8 +24,7 @@ static void passes_the_checker(MtfPlan *made) {
         fail_msg("%s", error->message);
 }
 
-static void the_trace_passes_the_checker(void **state) {
-    (void)state;
+TEST(the_trace_passes_the_checker) {
     passes_the_checker(mtf_test_small_plan("rows:2;cols:2", "batch:rows;hidden:cols"));
     passes_the_checker(mtf_test_small_plan("", ""));
     passes_the_checker(mtf_test_hostile_plan());
@@ -47,8 +46,7 @@ static double sum_of_durations(const char *trace, int *events) {
     return sum;
 }
 
-static void every_instruction_is_there_with_its_time(void **state) {
-    (void)state;
+TEST(every_instruction_is_there_with_its_time) {
     g_autoptr(MtfPlan) plan = mtf_test_small_plan("rows:2;cols:2", "batch:rows;hidden:cols");
     g_autoptr(MtfStepFacts) facts = NULL;
     g_autofree char *trace = trace_of(plan, &facts);
@@ -68,8 +66,7 @@ static bool passes(const char *events) {
     return mtf_trace_check(text, NULL);
 }
 
-static void the_checker_knows_right_from_wrong(void **state) {
-    (void)state;
+TEST(the_checker_knows_right_from_wrong) {
     assert_true(passes(NAMES "{'name':'a','ph':'X','pid':0,'tid':1,'ts':0,'dur':2},"
                              "{'name':'b','ph':'X','pid':0,'tid':1,'ts':0.5,'dur':1.5},"
                              "{'name':'c','ph':'X','pid':0,'tid':1,'ts':2,'dur':0}"));
@@ -92,13 +89,4 @@ static void the_checker_knows_right_from_wrong(void **state) {
     /* no JSON, no list */
     assert_false(mtf_trace_check("{\"traceEvents\":[", NULL));
     assert_false(mtf_trace_check("{\"events\":[]}", NULL));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_trace_passes_the_checker),
-        cmocka_unit_test(every_instruction_is_there_with_its_time),
-        cmocka_unit_test(the_checker_knows_right_from_wrong),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,16 +3,14 @@
 
 #include "reports/markup/markup.h"
 
-static void arguments_cannot_leave_their_place(void **state) {
-    (void)state;
+TEST(arguments_cannot_leave_their_place) {
     g_autoptr(GString) page = g_string_new(NULL);
     mtf_markup(page, "<p title=\"%s\">%s</p>%d%%", "\"><b>", "a & <i>'x'</i> &lt;", 7);
     assert_string_equal(page->str, "<p title=\"&quot;&gt;&lt;b&gt;\">a &amp; &lt;i&gt;&apos;x&apos;"
                                    "&lt;/i&gt; &amp;lt;</p>7%");
 }
 
-static void characters_that_no_document_holds_are_replaced(void **state) {
-    (void)state;
+TEST(characters_that_no_document_holds_are_replaced) {
     g_autoptr(GString) page = g_string_new(NULL);
     mtf_markup_text(page, "a\x01"
                           "b\x1b"
@@ -20,12 +18,4 @@ static void characters_that_no_document_holds_are_replaced(void **state) {
     assert_string_equal(page->str, "a\xEF\xBF\xBD"
                                    "b\xEF\xBF\xBD"
                                    "c\xEF\xBF\xBD&amp;#x1;é漢");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(arguments_cannot_leave_their_place),
-        cmocka_unit_test(characters_that_no_document_holds_are_replaced),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

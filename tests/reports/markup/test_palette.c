@@ -59,15 +59,13 @@ static const char *theme(const char *name, bool dark) {
 }
 
 /* Black on white is 21 : 1, and #767676 on white the well-known limit of 4.54. */
-static void contrast_is_computed_as_defined(void **state) {
-    (void)state;
+TEST(contrast_is_computed_as_defined) {
     assert_true(fabs(contrast(parse("#000000"), parse("#ffffff")) - 21) < 1e-9);
     assert_true(fabs(contrast(parse("#767676"), parse("#ffffff")) - 4.54) < 0.005);
     assert_true(contrast(parse("#777777"), parse("#ffffff")) < 4.5);
 }
 
-static void texts_of_the_page_stand_out(void **state) {
-    (void)state;
+TEST(texts_of_the_page_stand_out) {
     static const char *const texts[] = { "fg", "soft", "accent", "warn" };
     static const char *const grounds[] = { "bg", "card" };
     for (int dark = 0; dark < 2; dark++) {
@@ -80,8 +78,7 @@ static void texts_of_the_page_stand_out(void **state) {
     }
 }
 
-static void texts_of_drawings_stand_out(void **state) {
-    (void)state;
+TEST(texts_of_drawings_stand_out) {
     static const char *const grounds[] = { MTF_COLOR_PLAIN, MTF_COLOR_OPERATION,
                                            MTF_COLOR_VARIABLE };
     Color black = parse("#000000");
@@ -105,8 +102,7 @@ static Color of_hsl(double hue, double saturation, double light) {
     return color;
 }
 
-static void numbers_of_slices_stand_out(void **state) {
-    (void)state;
+TEST(numbers_of_slices_stand_out) {
     for (int slice = 0; slice < 720; slice++) {
         g_autoptr(GString) fill = g_string_new(NULL);
         int hue, saturation, light;
@@ -183,8 +179,7 @@ static void expect_apart(const char *(*color)(int), int n) {
 }
 
 /* Red and green that differ for all are alike with deuteranopia; black and white are 100 apart. */
-static void sights_are_simulated(void **state) {
-    (void)state;
+TEST(sights_are_simulated) {
     Color red = parse("#c06000"), green = parse("#8a8a00");
     assert_true(distance_seen(0, red, green) > 30);
     assert_true(distance_seen(2, red, green) < 12);
@@ -194,34 +189,17 @@ static void sights_are_simulated(void **state) {
 
 /* Meshes of more than four axes repeat shades that are close; the names of axes stand in the cells.
  */
-static void axes_are_told_apart_by_everyone(void **state) {
-    (void)state;
+TEST(axes_are_told_apart_by_everyone) {
     expect_apart(mtf_palette_axis, 4);
 }
 
-static void areas_are_told_apart_by_everyone(void **state) {
-    (void)state;
+TEST(areas_are_told_apart_by_everyone) {
     expect_apart(mtf_palette_area, MTF_PALETTE_AREAS);
 }
 
-static void computing_and_network_are_told_apart_by_everyone(void **state) {
-    (void)state;
+TEST(computing_and_network_are_told_apart_by_everyone) {
     for (int s = 0; s < (int)G_N_ELEMENTS(sights); s++)
         for (int dark = 0; dark < 2; dark++)
             assert_true(distance_seen(s, parse(theme("bar", dark != 0)),
                                       parse(theme("net", dark != 0))) > 3 * LEAST_DISTANCE);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(contrast_is_computed_as_defined),
-        cmocka_unit_test(texts_of_the_page_stand_out),
-        cmocka_unit_test(texts_of_drawings_stand_out),
-        cmocka_unit_test(numbers_of_slices_stand_out),
-        cmocka_unit_test(sights_are_simulated),
-        cmocka_unit_test(axes_are_told_apart_by_everyone),
-        cmocka_unit_test(areas_are_told_apart_by_everyone),
-        cmocka_unit_test(computing_and_network_are_told_apart_by_everyone),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -77,8 +77,7 @@ static void expect_fits(int width) {
 
 /* ---- Pages as they stand ------------------------------------------------------------------- */
 
-static void pages_open_without_complaint_or_scrollbar(void **state) {
-    (void)state;
+TEST(pages_open_without_complaint_or_scrollbar) {
     for (gsize i = 0; i < G_N_ELEMENTS(names); i++)
         for (gsize w = 0; w < G_N_ELEMENTS(widths); w++) {
             open_page(names[i], widths[w], &on_screen, NULL);
@@ -88,8 +87,7 @@ static void pages_open_without_complaint_or_scrollbar(void **state) {
         }
 }
 
-static void all_that_opens_fits_as_well(void **state) {
-    (void)state;
+TEST(all_that_opens_fits_as_well) {
     for (gsize w = 0; w < G_N_ELEMENTS(widths); w++) {
         open_page("demo", widths[w], &on_screen, NULL);
         assert_true(number("(function(){var all=document.querySelectorAll('details');"
@@ -99,8 +97,7 @@ static void all_that_opens_fits_as_well(void **state) {
     }
 }
 
-static void the_dark_and_the_printed_page_fit_as_well(void **state) {
-    (void)state;
+TEST(the_dark_and_the_printed_page_fit_as_well) {
     open_page("demo", 1280, &(MtfBrowserView){ "screen", "dark" }, NULL);
     keep_picture("demo", 1280, "-dark");
     open_page("demo", 794, &(MtfBrowserView){ "print", "dark" }, NULL);
@@ -114,8 +111,7 @@ static void the_dark_and_the_printed_page_fit_as_well(void **state) {
 
 /* Texts of drawings stay within the boxes drawn for them, texts of charts within the chart. The
  * page's font may be narrower than the one that was measured, not wider by more than a pixel. */
-static void no_text_leaves_its_box(void **state) {
-    (void)state;
+TEST(no_text_leaves_its_box) {
     for (gsize i = 0; i < G_N_ELEMENTS(names); i++) {
         open_page(names[i], 1280, &on_screen, NULL);
         g_autofree char *outside = mtf_browser_ask(
@@ -137,8 +133,7 @@ static void no_text_leaves_its_box(void **state) {
 }
 
 /* The pictures of the forward pass need no scrolling to the side. */
-static void layers_read_at_the_width_of_a_screen(void **state) {
-    (void)state;
+TEST(layers_read_at_the_width_of_a_screen) {
     for (gsize i = 0; i < G_N_ELEMENTS(names); i++) {
         open_page(names[i], 1280, &on_screen, NULL);
         assert_true(number("(function(){document.querySelectorAll('details').forEach(function(e){"
@@ -148,8 +143,7 @@ static void layers_read_at_the_width_of_a_screen(void **state) {
     }
 }
 
-static void without_scripts_everything_is_there(void **state) {
-    (void)state;
+TEST(without_scripts_everything_is_there) {
     need_browser();
     g_autofree char *path = g_build_filename(folder, "demo", "index.html", NULL);
     g_autofree char *bare = g_build_filename(folder, "demo", "bare.html", NULL);
@@ -192,8 +186,7 @@ static void expect_readable(const char *name, const char *scheme) {
     assert_string_equal(worst, "");
 }
 
-static void texts_stand_out_in_both_schemes(void **state) {
-    (void)state;
+TEST(texts_stand_out_in_both_schemes) {
     static const char *const schemes[] = { "light", "dark" };
     for (gsize i = 0; i < G_N_ELEMENTS(schemes); i++) {
         expect_readable("demo", schemes[i]);
@@ -203,8 +196,7 @@ static void texts_stand_out_in_both_schemes(void **state) {
 
 /* Of 512 processors each row of tensors shows one image of them, which all rows share, and says in words
  * what it shows. */
-static void rows_share_the_images_of_where_tensors_lie(void **state) {
-    (void)state;
+TEST(rows_share_the_images_of_where_tensors_lie) {
     open_page("size5", 1280, &on_screen, NULL);
     static const char thumbs[] = "Array.from(document.querySelectorAll('.tensors .thumb'))";
     g_autofree char *bare =
@@ -229,8 +221,7 @@ static void rows_share_the_images_of_where_tensors_lie(void **state) {
 
 #define DIM "document.querySelectorAll('details[open] .picture .edge.dim').length"
 
-static void hovering_over_a_box_leaves_its_arrows_alone(void **state) {
-    (void)state;
+TEST(hovering_over_a_box_leaves_its_arrows_alone) {
     open_page("demo", 1280, &on_screen, NULL);
     assert_true(number(DIM) == 0);
     assert_true(mtf_browser_hover(browser, "details[open] .picture .node:nth-of-type(2) polygon"));
@@ -243,8 +234,7 @@ static void hovering_over_a_box_leaves_its_arrows_alone(void **state) {
     expect_no_complaints();
 }
 
-static void filtering_leaves_the_rows_that_hold_the_word(void **state) {
-    (void)state;
+TEST(filtering_leaves_the_rows_that_hold_the_word) {
     open_page("demo", 1280, &on_screen, NULL);
     static const char shown[] = "Array.from(document.querySelectorAll('.tensors tbody tr')).filter("
                                 "function(r){return !r.hidden;})";
@@ -261,8 +251,7 @@ static void filtering_leaves_the_rows_that_hold_the_word(void **state) {
     expect_no_complaints();
 }
 
-static void a_layer_opens_to_a_picture_of_its_own(void **state) {
-    (void)state;
+TEST(a_layer_opens_to_a_picture_of_its_own) {
     open_page("demo", 1280, &on_screen, NULL);
     static const char height[] =
         "(function(e){return e===null?0:e.getBoundingClientRect().height;})"
@@ -274,8 +263,7 @@ static void a_layer_opens_to_a_picture_of_its_own(void **state) {
     expect_no_complaints();
 }
 
-static void a_box_leads_to_its_tensor(void **state) {
-    (void)state;
+TEST(a_box_leads_to_its_tensor) {
     open_page("demo", 1280, &on_screen, NULL);
     assert_true(mtf_browser_click(browser, "details[open] .picture .node a"));
     g_autofree char *hash = mtf_browser_ask(browser, "location.hash");
@@ -284,8 +272,7 @@ static void a_box_leads_to_its_tensor(void **state) {
     expect_no_complaints();
 }
 
-static void a_link_into_what_is_closed_opens_it(void **state) {
-    (void)state;
+TEST(a_link_into_what_is_closed_opens_it) {
     open_page("demo", 1280, &on_screen, NULL);
     assert_true(mtf_browser_click(browser, ".step tbody tr:last-child a"));
     assert_true(number("document.querySelectorAll('details.part[open]').length") == 2);
@@ -293,8 +280,7 @@ static void a_link_into_what_is_closed_opens_it(void **state) {
 }
 
 /* The witness is tested, too: a page that complains, and one that is too wide. */
-static void a_bad_page_is_found_out(void **state) {
-    (void)state;
+TEST(a_bad_page_is_found_out) {
     need_browser();
     g_autofree char *path = g_build_filename(folder, "bad.html", NULL);
     assert_true(g_file_set_contents(path,
@@ -313,21 +299,5 @@ static void a_bad_page_is_found_out(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pages_open_without_complaint_or_scrollbar),
-        cmocka_unit_test(all_that_opens_fits_as_well),
-        cmocka_unit_test(the_dark_and_the_printed_page_fit_as_well),
-        cmocka_unit_test(no_text_leaves_its_box),
-        cmocka_unit_test(layers_read_at_the_width_of_a_screen),
-        cmocka_unit_test(without_scripts_everything_is_there),
-        cmocka_unit_test(texts_stand_out_in_both_schemes),
-        cmocka_unit_test(rows_share_the_images_of_where_tensors_lie),
-        cmocka_unit_test(hovering_over_a_box_leaves_its_arrows_alone),
-        cmocka_unit_test(filtering_leaves_the_rows_that_hold_the_word),
-        cmocka_unit_test(a_layer_opens_to_a_picture_of_its_own),
-        cmocka_unit_test(a_box_leads_to_its_tensor),
-        cmocka_unit_test(a_link_into_what_is_closed_opens_it),
-        cmocka_unit_test(a_bad_page_is_found_out),
-    };
-    return cmocka_run_group_tests(tests, make_pages, close_browser);
+    return mtf_tests_run(make_pages, close_browser);
 }

@@ -74,8 +74,7 @@ static char *page_of(const MtfPlan *plan, const GArray *run) {
     return mtf_page_print(facts, &(MtfPageParts){ parts, NULL, run, NULL });
 }
 
-static void hostile_names_are_text_and_nothing_else(void **state) {
-    (void)state;
+TEST(hostile_names_are_text_and_nothing_else) {
     g_autoptr(MtfPlan) plan = mtf_test_hostile_plan();
     g_autofree char *page = page_of(plan, NULL);
     Found found = found_in(page);
@@ -88,8 +87,7 @@ static void hostile_names_are_text_and_nothing_else(void **state) {
     clear_found(&found);
 }
 
-static void links_lead_somewhere_and_ids_are_given_once(void **state) {
-    (void)state;
+TEST(links_lead_somewhere_and_ids_are_given_once) {
     g_autoptr(MtfPlan) plan = mtf_test_small_plan("rows:2;cols:2", "batch:rows;hidden:cols");
     g_autofree char *page = page_of(plan, NULL);
     Found found = found_in(page);
@@ -101,8 +99,7 @@ static void links_lead_somewhere_and_ids_are_given_once(void **state) {
 }
 
 /* batch 8 over rows:2 is 4 rows, hidden 12 over cols:2 is 6 columns. */
-static void the_page_says_what_is_where(void **state) {
-    (void)state;
+TEST(the_page_says_what_is_where) {
     g_autoptr(MtfPlan) plan = mtf_test_small_plan("rows:2;cols:2", "batch:rows;hidden:cols");
     g_autofree char *page = page_of(plan, NULL);
     Found found = found_in(page);
@@ -115,16 +112,14 @@ static void the_page_says_what_is_where(void **state) {
     clear_found(&found);
 }
 
-static void the_same_plan_gives_the_same_page(void **state) {
-    (void)state;
+TEST(the_same_plan_gives_the_same_page) {
     g_autoptr(MtfPlan) plan = mtf_test_hostile_plan();
     g_autofree char *first = page_of(plan, NULL);
     g_autofree char *second = page_of(plan, NULL);
     assert_string_equal(first, second);
 }
 
-static void a_mesh_of_one_processor_has_a_page(void **state) {
-    (void)state;
+TEST(a_mesh_of_one_processor_has_a_page) {
     g_autoptr(MtfPlan) plan = mtf_test_small_plan("", "");
     g_autofree char *page = page_of(plan, NULL);
     Found found = found_in(page);
@@ -133,8 +128,7 @@ static void a_mesh_of_one_processor_has_a_page(void **state) {
     clear_found(&found);
 }
 
-static void what_alike_layers_cost_stands_on_the_page(void **state) {
-    (void)state;
+TEST(what_alike_layers_cost_stands_on_the_page) {
     g_autoptr(MtfPlan) plan = mtf_test_small_plan("", "");
     cJSON_Delete(plan->search);
     plan->search = cJSON_Parse("{\"alike_layers\": {\"text\": \"for a step 0.5 % longer\"}}");
@@ -152,8 +146,7 @@ static int times_found(const char *text, const char *wanted) {
 }
 
 /* Medians over steps 2 and 3: 0.5 s and 0.1 s. */
-static void a_run_stands_beside_its_prediction(void **state) {
-    (void)state;
+TEST(a_run_stands_beside_its_prediction) {
     MtfMetricsRecord records[] = { { 1, 3.5, 9, 8, 0 },
                                    { 2, NAN, 0.4, 0.1, 0 },
                                    { 3, 2.25, 0.6, 0.1, 0 } };
@@ -171,8 +164,7 @@ static void a_run_stands_beside_its_prediction(void **state) {
 }
 
 /* Of w, h, y and their gradients the split of hidden differs; x and the loss do not. */
-static void plans_side_by_side_tell_what_differs(void **state) {
-    (void)state;
+TEST(plans_side_by_side_tell_what_differs) {
     g_autoptr(MtfPlan) one = mtf_test_small_plan("rows:2;cols:2", "batch:rows;hidden:cols");
     g_autoptr(MtfPlan) two = mtf_test_small_plan("rows:2;cols:2", "batch:rows");
     g_autoptr(MtfStepFacts) first = mtf_step_facts_new(one, NULL);
@@ -190,8 +182,7 @@ static void plans_side_by_side_tell_what_differs(void **state) {
 }
 
 /* Lines that only one of the plans has stand in their places, whichever comes first. */
-static void a_line_of_one_plan_is_beside_nothing_of_the_other(void **state) {
-    (void)state;
+TEST(a_line_of_one_plan_is_beside_nothing_of_the_other) {
     g_autoptr(MtfPlan) one = mtf_test_small_plan("rows:2", "batch:rows");
     g_autoptr(MtfPlan) two = mtf_test_small_plan("rows:2", "batch:rows");
     cJSON_Delete(two->search);
@@ -214,8 +205,7 @@ static void a_line_of_one_plan_is_beside_nothing_of_the_other(void **state) {
 
 /* One step of 3 s on two ranks against microseconds predicted; the plan's step has one allreduce.
  */
-static void ranks_stand_under_their_prediction(void **state) {
-    (void)state;
+TEST(ranks_stand_under_their_prediction) {
     g_autoptr(MtfPlan) plan = mtf_test_small_plan("rows:2", "batch:rows");
     g_autoptr(MtfStepFacts) facts = mtf_step_facts_new(plan, NULL);
     g_autoptr(MtfStepParts) parts = mtf_step_parts_new(facts);
@@ -237,8 +227,7 @@ static void ranks_stand_under_their_prediction(void **state) {
 
 /* Two limits with one best layout are one circle; what takes a hundred times as long as the others
  * is in the table alone. */
-static void the_frontier_is_drawn_where_it_was_searched(void **state) {
-    (void)state;
+TEST(the_frontier_is_drawn_where_it_was_searched) {
     g_autoptr(MtfPlan) plan = mtf_test_small_plan("rows:2;cols:2", "batch:rows;hidden:cols");
     g_autofree char *without = page_of(plan, NULL);
     assert_non_null(strstr(without, "meshtf-plan search --frontier 8"));
@@ -266,7 +255,7 @@ static void the_frontier_is_drawn_where_it_was_searched(void **state) {
 }
 
 /* A rule layout of nearly the same cost was called 1 times as much. */
-static void what_rules_cost_is_told_beside_the_plan(void **state) {
+TEST(what_rules_cost_is_told_beside_the_plan) {
     static const struct {
         const char *search, *said;
     } cases[] = { { "{\"cost\": 1000000, \"rule_cost\": 1023000}", "costs 1.02 ms: 2.3 % more." },
@@ -299,8 +288,7 @@ static char *labels_in(const char *page) {
 }
 
 /* 1.5 % apart in time and 0.4 % in memory. */
-static void labels_of_points_close_together_differ(void **state) {
-    (void)state;
+TEST(labels_of_points_close_together_differ) {
     g_autoptr(MtfPlan) plan = mtf_test_small_plan("rows:2;cols:2", "batch:rows;hidden:cols");
     g_autoptr(MtfStepFacts) facts = mtf_step_facts_new(plan, NULL);
     g_autofree char *search = g_strdup_printf(
@@ -321,8 +309,7 @@ static void labels_of_points_close_together_differ(void **state) {
 }
 
 /* Seven labels of "1007.00 MiB" have room below the chart. */
-static void labels_of_memory_stand_apart(void **state) {
-    (void)state;
+TEST(labels_of_memory_stand_apart) {
     g_autoptr(MtfPlan) plan = mtf_test_small_plan("rows:2;cols:2", "batch:rows;hidden:cols");
     g_autoptr(MtfStepFacts) facts = mtf_step_facts_new(plan, NULL);
     for (int high = 105; high < 400; high += 5) {
@@ -344,32 +331,10 @@ static char *dot_of(const MtfPlan *plan) {
     return mtf_dot_graph(view, &(MtfDotStyle){ "g", NULL, "", true }, NULL);
 }
 
-static void the_drawing_is_the_same_bytes_each_time(void **state) {
-    (void)state;
+TEST(the_drawing_is_the_same_bytes_each_time) {
     g_autoptr(MtfPlan) plan = mtf_test_hostile_plan();
     g_autofree char *first = dot_of(plan);
     g_autofree char *second = dot_of(plan);
     assert_non_null(first);
     assert_string_equal(first, second);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hostile_names_are_text_and_nothing_else),
-        cmocka_unit_test(links_lead_somewhere_and_ids_are_given_once),
-        cmocka_unit_test(the_page_says_what_is_where),
-        cmocka_unit_test(the_same_plan_gives_the_same_page),
-        cmocka_unit_test(a_mesh_of_one_processor_has_a_page),
-        cmocka_unit_test(what_alike_layers_cost_stands_on_the_page),
-        cmocka_unit_test(a_run_stands_beside_its_prediction),
-        cmocka_unit_test(ranks_stand_under_their_prediction),
-        cmocka_unit_test(plans_side_by_side_tell_what_differs),
-        cmocka_unit_test(a_line_of_one_plan_is_beside_nothing_of_the_other),
-        cmocka_unit_test(the_frontier_is_drawn_where_it_was_searched),
-        cmocka_unit_test(what_rules_cost_is_told_beside_the_plan),
-        cmocka_unit_test(labels_of_points_close_together_differ),
-        cmocka_unit_test(labels_of_memory_stand_apart),
-        cmocka_unit_test(the_drawing_is_the_same_bytes_each_time),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

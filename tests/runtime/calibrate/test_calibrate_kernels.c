@@ -12,8 +12,7 @@ static void assert_close(double value, double expected) {
         fail_msg("%.12g is not %.12g", value, expected);
 }
 
-static void every_kernel_is_measured(void **state) {
-    (void)state;
+TEST(every_kernel_is_measured) {
     for (int kind = 0; kind < MTF_OPERATIONS; kind++)
         if (mtf_kernel(kind) != NULL && mtf_goes_by_rates(kind) == mtf_calibrates_operation(kind))
             fail_msg("%s has no trial", mtf_operation_row(kind)->name);
@@ -22,8 +21,7 @@ static void every_kernel_is_measured(void **state) {
 static int64_t sizes[26] = { ['r' - 'a'] = 8, ['c' - 'a'] = 4 };
 
 /* w, g, m, v in, w, m, v out, of 32 floats each; and the rate. */
-static void an_optimizer_writes_over_what_it_updates(void **state) {
-    (void)state;
+TEST(an_optimizer_writes_over_what_it_updates) {
     static const MtfBenchmarkOperation adam = {
         MTF_OP_ADAM, { { "rc", "rc", "rc", "rc", "" }, NULL, 0, false, false }
     };
@@ -37,8 +35,7 @@ static void an_optimizer_writes_over_what_it_updates(void **state) {
     mtf_kernel_benchmark_clear(&trial);
 }
 
-static void another_name_is_measured_in_place(void **state) {
-    (void)state;
+TEST(another_name_is_measured_in_place) {
     int64_t with_t[26] = { ['r' - 'a'] = 8, ['c' - 'a'] = 4, ['t' - 'a'] = 8 };
     static const MtfBenchmarkOperation rename = { MTF_OP_RENAME,
                                                   { { "rc" }, NULL, 1, false, false } };
@@ -52,8 +49,7 @@ static void another_name_is_measured_in_place(void **state) {
 }
 
 /* relu may write over what it reads for the last time; of gelu the backward pass wants it. */
-static void a_fresh_operand_is_written_over_unless_it_is_kept(void **state) {
-    (void)state;
+TEST(a_fresh_operand_is_written_over_unless_it_is_kept) {
     static const MtfBenchmarkOperation operations[] = {
         { MTF_OP_RELU, { { "rc" }, NULL, 1, false, false } },
         { MTF_OP_GELU, { { "rc" }, NULL, 1, true, false } },
@@ -69,8 +65,7 @@ static void a_fresh_operand_is_written_over_unless_it_is_kept(void **state) {
     }
 }
 
-static void more_work_takes_more_time(void **state) {
-    (void)state;
+TEST(more_work_takes_more_time) {
     static const MtfBenchmarkOperation gelu = { MTF_OP_GELU, { { "rc" }, NULL, 1, true, false } };
     int64_t large[26] = { ['r' - 'a'] = 512, ['c' - 'a'] = 64 };
     MtfKernelBenchmark trials[2];
@@ -89,8 +84,7 @@ static void more_work_takes_more_time(void **state) {
 }
 
 /* One table an operation, each of as many sizes, in every type. */
-static void every_operation_gets_a_table(void **state) {
-    (void)state;
+TEST(every_operation_gets_a_table) {
     static const MtfDtype dtypes[] = { MTF_F32, MTF_F64, MTF_BF16 };
     for (size_t d = 0; d < G_N_ELEMENTS(dtypes); d++) {
         g_autoptr(MtfSamples) samples = mtf_samples_new();
@@ -116,16 +110,4 @@ static void every_operation_gets_a_table(void **state) {
                 assert_true(curve->points >= 1 && curve->y[0] > 0);
         }
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_kernel_is_measured),
-        cmocka_unit_test(every_operation_gets_a_table),
-        cmocka_unit_test(an_optimizer_writes_over_what_it_updates),
-        cmocka_unit_test(another_name_is_measured_in_place),
-        cmocka_unit_test(a_fresh_operand_is_written_over_unless_it_is_kept),
-        cmocka_unit_test(more_work_takes_more_time),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,8 +24,7 @@ static bool set(Shape matrix, Shape scale, int64_t block_rows, int64_t block_col
  *                                            d d d e e e f
  *                                            d d d e e e f
  *                                            g g g h h h i    */
-static void an_element_is_in_units_of_its_block(void **state) {
-    (void)state;
+TEST(an_element_is_in_units_of_its_block) {
     const float values[] = { 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i' };
     MtfBlockScales scales;
     assert_true(set((Shape){ 2, { 5, 7 } }, (Shape){ 2, { 3, 3 } }, 2, 3, &scales));
@@ -34,8 +33,7 @@ static void an_element_is_in_units_of_its_block(void **state) {
         assert_true(mtf_block_scales_at(&scales, values, i) == (float)drawn[i]);
 }
 
-static void a_row_or_all_may_have_one_scale(void **state) {
-    (void)state;
+TEST(a_row_or_all_may_have_one_scale) {
     const float values[] = { 1, 2 };
     MtfBlockScales scales;
     const Shape rows[] = { { 1, { 2 } }, { 2, { 2, 1 } } };
@@ -51,8 +49,7 @@ static void a_row_or_all_may_have_one_scale(void **state) {
     }
 }
 
-static void scales_of_another_shape_are_not_taken(void **state) {
-    (void)state;
+TEST(scales_of_another_shape_are_not_taken) {
     MtfBlockScales scales;
     assert_false(set((Shape){ 2, { 5, 7 } }, (Shape){ 2, { 3, 2 } }, 2, 3, &scales));
     assert_false(set((Shape){ 2, { 5, 7 } }, (Shape){ 2, { 3, 3 } }, 0, 0, &scales));
@@ -61,8 +58,7 @@ static void scales_of_another_shape_are_not_taken(void **state) {
     assert_false(set((Shape){ 2, { 0, 7 } }, (Shape){ 2, { 0, 1 } }, 0, 0, &scales));
 }
 
-static void scales_are_read_from_their_place(void **state) {
-    (void)state;
+TEST(scales_are_read_from_their_place) {
     g_autofree char *path = g_build_filename(g_get_tmp_dir(), "block-scales-XXXXXX", NULL);
     close(g_mkstemp(path));
     const float stored[] = { 9, 0.5f, 3 };
@@ -77,14 +73,4 @@ static void scales_are_read_from_their_place(void **state) {
     assert_null(mtf_block_scales_read(&scales, &error));
     assert_true(g_error_matches(error, MTF_ERROR, MTF_ERROR_INPUT));
     unlink(path);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_element_is_in_units_of_its_block),
-        cmocka_unit_test(a_row_or_all_may_have_one_scale),
-        cmocka_unit_test(scales_of_another_shape_are_not_taken),
-        cmocka_unit_test(scales_are_read_from_their_place),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -139,8 +139,7 @@ static void check_file(const MtfGraph *graph, const char *path) {
 
 static const char *const all_rules[] = { "batch:all", "hidden:all", "features:all;targets:all" };
 
-static void a_checkpoint_holds_every_variable_whole_whatever_the_layout(void **state) {
-    (void)state;
+TEST(a_checkpoint_holds_every_variable_whole_whatever_the_layout) {
     for (gsize i = 0; i < G_N_ELEMENTS(all_rules); i++) {
         Model model;
         g_autofree char *path = path_of("whole.safetensors");
@@ -153,8 +152,7 @@ static void a_checkpoint_holds_every_variable_whole_whatever_the_layout(void **s
     assert_true(mtf_verdict());
 }
 
-static void every_layout_reads_what_any_layout_wrote(void **state) {
-    (void)state;
+TEST(every_layout_reads_what_any_layout_wrote) {
     for (gsize i = 0; i < G_N_ELEMENTS(all_rules) * G_N_ELEMENTS(all_rules); i++) {
         Model writer, reader;
         MtfProgress progress;
@@ -179,8 +177,7 @@ static void every_layout_reads_what_any_layout_wrote(void **state) {
 }
 
 /* Windows of 5 to 300 bytes cut tensors anywhere, and pieces across all ranks. */
-static void small_windows_move_the_same_bytes(void **state) {
-    (void)state;
+TEST(small_windows_move_the_same_bytes) {
     for (int64_t window = 5; window < 300; window += 59) {
         Model model;
         uint64_t written, read;
@@ -228,8 +225,7 @@ static MtfCheckpointVerdict verdict_on(const Model *model, const char *path, GEr
     return verdict;
 }
 
-static void a_cut_or_a_changed_byte_is_found_anywhere(void **state) {
-    (void)state;
+TEST(a_cut_or_a_changed_byte_is_found_anywhere) {
     Model model;
     gsize length = 0;
     g_autofree char *bytes = NULL;
@@ -254,8 +250,7 @@ static void a_cut_or_a_changed_byte_is_found_anywhere(void **state) {
     assert_true(mtf_verdict());
 }
 
-static void a_checkpoint_of_another_model_is_foreign(void **state) {
-    (void)state;
+TEST(a_checkpoint_of_another_model_is_foreign) {
     Model model;
     g_autoptr(GError) error = NULL;
     g_autofree char *path = path_of("foreign.safetensors");
@@ -300,8 +295,7 @@ static void write_weights(const MtfGraph *graph, const char *path) {
     g_byte_array_unref(data);
 }
 
-static void initial_weights_of_any_type_are_read_as_numbers(void **state) {
-    (void)state;
+TEST(initial_weights_of_any_type_are_read_as_numbers) {
     Model model;
     g_autoptr(GError) error = NULL;
     g_autofree char *path = path_of("weights.safetensors");
@@ -324,8 +318,7 @@ static void initial_weights_of_any_type_are_read_as_numbers(void **state) {
 
 /* ---- A disk that does not take it ---------------------------------------------------------- */
 
-static void a_full_disk_is_a_failure_that_leaves_the_older_checkpoint(void **state) {
-    (void)state;
+TEST(a_full_disk_is_a_failure_that_leaves_the_older_checkpoint) {
     Model model;
     g_autoptr(GError) error = NULL;
     g_autofree char *older = mtf_checkpoint_path(folder, 1);
@@ -353,8 +346,7 @@ static void a_full_disk_is_a_failure_that_leaves_the_older_checkpoint(void **sta
     assert_true(mtf_verdict());
 }
 
-static void the_newest_few_are_kept_and_remains_are_removed(void **state) {
-    (void)state;
+TEST(the_newest_few_are_kept_and_remains_are_removed) {
     if (rank == 0) {
         g_autofree char *place = path_of("kept");
         g_autofree char *remains = g_strconcat(place, "/step-00000009.safetensors.partial", NULL);
@@ -391,23 +383,13 @@ static void the_newest_few_are_kept_and_remains_are_removed(void **state) {
 }
 
 int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_checkpoint_holds_every_variable_whole_whatever_the_layout),
-        cmocka_unit_test(every_layout_reads_what_any_layout_wrote),
-        cmocka_unit_test(small_windows_move_the_same_bytes),
-        cmocka_unit_test(a_cut_or_a_changed_byte_is_found_anywhere),
-        cmocka_unit_test(a_checkpoint_of_another_model_is_foreign),
-        cmocka_unit_test(initial_weights_of_any_type_are_read_as_numbers),
-        cmocka_unit_test(a_full_disk_is_a_failure_that_leaves_the_older_checkpoint),
-        cmocka_unit_test(the_newest_few_are_kept_and_remains_are_removed),
-    };
     control = mtf_mpi_tests_begin(&argc, &argv, &rank, &ranks);
     char name[256];
     g_snprintf(name, sizeof name, "%s/meshtf-checkpoint-%d", g_get_tmp_dir(), (int)getpid());
     PMPI_Bcast(name, (int)sizeof name, MPI_CHAR, 0, MPI_COMM_WORLD);
     folder = name;
     g_mkdir_with_parents(folder, 0700);
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = mtf_tests_run(NULL, NULL);
     mtf_meet(control);
     if (rank == 0) {
         g_autofree char *command = g_strdup_printf("rm -rf '%s'", folder);

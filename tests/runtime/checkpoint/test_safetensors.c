@@ -7,8 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static void a_header_is_what_the_format_says_to_the_byte(void **state) {
-    (void)state;
+TEST(a_header_is_what_the_format_says_to_the_byte) {
     g_autoptr(MtfSafetensors) file = mtf_safetensors_new();
     cJSON_AddStringToObject(file->metadata, "step", "7");
     mtf_safetensors_add(file, "w", MTF_STORED_F32, 2, (int64_t[]){ 2, 3 });
@@ -36,8 +35,7 @@ static MtfSafetensors *parse(const char *json, int64_t data_bytes, GError **erro
     return mtf_safetensors_parse("file", header, length, (int64_t)length + data_bytes, error);
 }
 
-static void tensors_are_found_by_name_in_the_order_of_their_data(void **state) {
-    (void)state;
+TEST(tensors_are_found_by_name_in_the_order_of_their_data) {
     g_autoptr(GError) error = NULL;
     g_autoptr(MtfSafetensors) file =
         parse("{\"b\": {\"dtype\": \"I32\", \"shape\": [3], \"data_offsets\": [2, 14]},"
@@ -55,8 +53,7 @@ static void tensors_are_found_by_name_in_the_order_of_their_data(void **state) {
     assert_null(mtf_safetensors_get(file, "step"));
 }
 
-static void headers_that_break_a_rule_are_refused_in_one_sentence(void **state) {
-    (void)state;
+TEST(headers_that_break_a_rule_are_refused_in_one_sentence) {
     static const struct {
         const char *json, *why;
         int64_t data_bytes;
@@ -107,8 +104,7 @@ static void expect_unreadable(const char *bytes, gsize length, const char *why) 
         fail_msg("\"%s\" does not say \"%s\"", error->message, why);
 }
 
-static void files_too_short_or_of_another_kind_are_refused(void **state) {
-    (void)state;
+TEST(files_too_short_or_of_another_kind_are_refused) {
     expect_unreadable("", 0, "0 bytes are too few");
     expect_unreadable("1234567", 7, "7 bytes are too few");
     expect_unreadable("\x20\0\0\0\0\0\0\0{}", 10, "cut short within its header");
@@ -121,14 +117,4 @@ static void files_too_short_or_of_another_kind_are_refused(void **state) {
     g_autoptr(GError) folder = NULL;
     assert_null(mtf_safetensors_read("/tmp", &length, &bytes, &folder));
     assert_non_null(strstr(folder->message, "not a regular file"));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_header_is_what_the_format_says_to_the_byte),
-        cmocka_unit_test(tensors_are_found_by_name_in_the_order_of_their_data),
-        cmocka_unit_test(headers_that_break_a_rule_are_refused_in_one_sentence),
-        cmocka_unit_test(files_too_short_or_of_another_kind_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

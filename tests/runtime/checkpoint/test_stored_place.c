@@ -7,8 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-static void a_place_is_blocks_of_a_tensor(void **state) {
-    (void)state;
+TEST(a_place_is_blocks_of_a_tensor) {
     static const struct {
         const char *text, *name;
         int rank;
@@ -44,8 +43,7 @@ static void a_place_is_blocks_of_a_tensor(void **state) {
     }
 }
 
-static void what_is_no_place_is_refused(void **state) {
-    (void)state;
+TEST(what_is_no_place_is_refused) {
     static const char *const texts[] = { "",
                                          "w",
                                          "[4]",
@@ -81,8 +79,7 @@ static void what_is_no_place_is_refused(void **state) {
 }
 
 /* Every bit pattern of 16 and of 8 bits: what is read from it is written as it was. */
-static void short_floats_come_back_as_they_were(void **state) {
-    (void)state;
+TEST(short_floats_come_back_as_they_were) {
     static const MtfStoredType types[] = { MTF_STORED_F16, MTF_STORED_BF16 };
     for (int k = 0; k < 2; k++)
         for (guint32 i = 0; i <= G_MAXUINT16; i++) {
@@ -96,8 +93,7 @@ static void short_floats_come_back_as_they_were(void **state) {
 
 /* By hand: 1 + 2^-11 is half way from 1 to the next half, and goes to the even one; a little more
  * goes up. 65504 is the largest; 2^-25 is half of the smallest. */
-static void values_are_rounded_to_the_nearest(void **state) {
-    (void)state;
+TEST(values_are_rounded_to_the_nearest) {
     static const struct {
         double value;
         guint16 half;
@@ -115,8 +111,7 @@ static void values_are_rounded_to_the_nearest(void **state) {
 
 /* The tables of Micikevicius and others, "FP8 formats for deep learning", 2022: the largest, the
  * smallest normal and the smallest of E4M3 and E5M2. */
-static void eight_bits_are_read(void **state) {
-    (void)state;
+TEST(eight_bits_are_read) {
     static const struct {
         MtfStoredType type;
         guint8 bits;
@@ -130,15 +125,4 @@ static void eight_bits_are_read(void **state) {
                     cases[i].value);
     guint8 nan = 0x7f;
     assert_true(isnan(mtf_stored_value(MTF_STORED_F8_E4M3, (const char *)&nan, 0)));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_place_is_blocks_of_a_tensor),
-        cmocka_unit_test(what_is_no_place_is_refused),
-        cmocka_unit_test(short_floats_come_back_as_they_were),
-        cmocka_unit_test(values_are_rounded_to_the_nearest),
-        cmocka_unit_test(eight_bits_are_read),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

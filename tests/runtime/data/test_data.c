@@ -97,8 +97,7 @@ static void fill_tokens(MtfData *data, int tensor, int64_t step, int32_t *ids) {
     assert_true(mtf_data_fill(data, tensor, step, &slice, NULL));
 }
 
-static void windows_are_runs_of_the_training_part_and_next_tokens_one_byte_on(void **state) {
-    (void)state;
+TEST(windows_are_runs_of_the_training_part_and_next_tokens_one_byte_on) {
     char *path = write_count();
     g_autoptr(MtfGraph) graph = text_graph(256);
     g_autoptr(MtfData) data = mtf_data_open(graph, path, 3, NULL);
@@ -117,8 +116,7 @@ static void windows_are_runs_of_the_training_part_and_next_tokens_one_byte_on(vo
     remove_text(path);
 }
 
-static void examples_differ_by_place_step_and_seed(void **state) {
-    (void)state;
+TEST(examples_differ_by_place_step_and_seed) {
     char *path = write_count();
     g_autoptr(MtfGraph) graph = text_graph(256);
     g_autoptr(MtfData) data = mtf_data_open(graph, path, 3, NULL);
@@ -134,8 +132,7 @@ static void examples_differ_by_place_step_and_seed(void **state) {
     remove_text(path);
 }
 
-static void a_slice_holds_what_the_whole_holds_there(void **state) {
-    (void)state;
+TEST(a_slice_holds_what_the_whole_holds_there) {
     char *path = write_count();
     g_autoptr(MtfGraph) graph = text_graph(256);
     g_autoptr(MtfData) data = mtf_data_open(graph, path, 3, NULL);
@@ -150,8 +147,7 @@ static void a_slice_holds_what_the_whole_holds_there(void **state) {
     remove_text(path);
 }
 
-static void the_mask_is_all_ones(void **state) {
-    (void)state;
+TEST(the_mask_is_all_ones) {
     char *path = write_count();
     g_autoptr(MtfGraph) graph = text_graph(256);
     g_autoptr(MtfData) data = mtf_data_open(graph, path, 3, NULL);
@@ -175,8 +171,7 @@ static void refused(const MtfGraph *graph, const char *path, const char *why) {
         fail_msg("\"%s\" does not say \"%s\"", error->message, why);
 }
 
-static void a_text_model_without_a_readable_text_is_bad_input(void **state) {
-    (void)state;
+TEST(a_text_model_without_a_readable_text_is_bad_input) {
     g_autoptr(MtfGraph) graph = text_graph(256);
     refused(graph, NULL, "give --data FILE");
     refused(graph, "/nowhere/text", "cannot be read");
@@ -186,8 +181,7 @@ static void a_text_model_without_a_readable_text_is_bad_input(void **state) {
     remove_text(path);
 }
 
-static void a_byte_beyond_the_vocabulary_is_bad_input(void **state) {
-    (void)state;
+TEST(a_byte_beyond_the_vocabulary_is_bad_input) {
     char *path = write_count();
     g_autoptr(MtfGraph) small = text_graph(99), enough = text_graph(100);
     refused(small, path, "holds 99 at offset 99");
@@ -196,14 +190,12 @@ static void a_byte_beyond_the_vocabulary_is_bad_input(void **state) {
     remove_text(path);
 }
 
-static void a_text_for_a_model_of_examples_is_bad_input(void **state) {
-    (void)state;
+TEST(a_text_for_a_model_of_examples_is_bad_input) {
     g_autoptr(MtfGraph) graph = mlp_graph();
     refused(graph, "LICENSE", "LICENSE is neither an IDX nor an .npy file");
 }
 
-static void generated_features_have_mean_0_and_variance_1(void **state) {
-    (void)state;
+TEST(generated_features_have_mean_0_and_variance_1) {
     g_autoptr(MtfGraph) graph = mlp_graph();
     g_autoptr(MtfData) data = mtf_data_open(graph, NULL, 5, NULL);
     const int64_t global[2] = { BATCH, FEATURES };
@@ -261,8 +253,7 @@ static void check_slice(MtfData *data, int tensor, int64_t step, MtfRange rows, 
 }
 
 /* Examples are drawn some at a time: whatever was asked before, a slice is the same. */
-static void generated_slices_are_the_plain_teachers_in_any_order(void **state) {
-    (void)state;
+TEST(generated_slices_are_the_plain_teachers_in_any_order) {
     g_autoptr(MtfGraph) graph = mlp_graph();
     g_autoptr(MtfData) data = mtf_data_open(graph, NULL, 5, NULL);
     uint32_t draw = 1;
@@ -278,8 +269,7 @@ static void generated_slices_are_the_plain_teachers_in_any_order(void **state) {
     }
 }
 
-static void inputs_of_fewer_features_have_the_first_of_them(void **state) {
-    (void)state;
+TEST(inputs_of_fewer_features_have_the_first_of_them) {
     g_autoptr(MtfGraph) graph = mlp_graph();
     int batch = mtf_graph_find_dimension(graph, "batch");
     int more = mtf_graph_add_dimension(graph, "more", FEATURES + 2, NULL);
@@ -299,8 +289,7 @@ static void inputs_of_fewer_features_have_the_first_of_them(void **state) {
     refused(graph, "tests/golden/none.npy", "none.npy");
 }
 
-static void labels_name_the_largest_target_and_every_class_occurs(void **state) {
-    (void)state;
+TEST(labels_name_the_largest_target_and_every_class_occurs) {
     g_autoptr(MtfGraph) graph = mlp_graph();
     g_autoptr(MtfData) data = mtf_data_open(graph, NULL, 5, NULL);
     const int64_t global[2] = { BATCH, OUTPUTS };
@@ -328,8 +317,7 @@ static void labels_name_the_largest_target_and_every_class_occurs(void **state) 
 
 /* What tells classes apart by comparing labels or categories with 0, 1, …, as one_hot becomes, wherever they are
  * moved; a comparison with anything else says nothing. */
-static void labels_compared_with_a_range_have_its_classes(void **state) {
-    (void)state;
+TEST(labels_compared_with_a_range_have_its_classes) {
     const char *text =
         "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'b': 4, 'c': 7, 'd': 4}, 'inputs': ["
         "{'name': 'labels', 'dims': ['b'], 'dtype': 'int32', 'feed': 'labels'}, "
@@ -349,8 +337,7 @@ static void labels_compared_with_a_range_have_its_classes(void **state) {
     assert_true(mtf_data_id_bound(graph, mtf_graph_find_tensor(graph, "others")) == INT64_MAX);
 }
 
-static void a_text_that_shrinks_while_it_is_read_is_a_failure(void **state) {
-    (void)state;
+TEST(a_text_that_shrinks_while_it_is_read_is_a_failure) {
     char *path = write_count();
     g_autoptr(MtfGraph) graph = text_graph(256);
     g_autoptr(MtfData) data = mtf_data_open(graph, path, 3, NULL);
@@ -366,8 +353,7 @@ static void a_text_that_shrinks_while_it_is_read_is_a_failure(void **state) {
 }
 
 /* The training part is the first 90 of 100 bytes: 30 of each of three values, ln 3 nats a byte. */
-static void the_entropy_of_a_text_is_that_of_its_training_part(void **state) {
-    (void)state;
+TEST(the_entropy_of_a_text_is_that_of_its_training_part) {
     char bytes[100];
     for (int i = 0; i < 100; i++)
         bytes[i] = (char)(i < 90 ? i % 3 : 7);
@@ -377,24 +363,4 @@ static void the_entropy_of_a_text_is_that_of_its_training_part(void **state) {
     assert_non_null(data);
     assert_true(fabs(mtf_data_entropy(data) - log(3)) < 1e-12);
     remove_text(path);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(windows_are_runs_of_the_training_part_and_next_tokens_one_byte_on),
-        cmocka_unit_test(the_entropy_of_a_text_is_that_of_its_training_part),
-        cmocka_unit_test(examples_differ_by_place_step_and_seed),
-        cmocka_unit_test(a_slice_holds_what_the_whole_holds_there),
-        cmocka_unit_test(the_mask_is_all_ones),
-        cmocka_unit_test(a_text_model_without_a_readable_text_is_bad_input),
-        cmocka_unit_test(a_byte_beyond_the_vocabulary_is_bad_input),
-        cmocka_unit_test(a_text_for_a_model_of_examples_is_bad_input),
-        cmocka_unit_test(generated_features_have_mean_0_and_variance_1),
-        cmocka_unit_test(generated_slices_are_the_plain_teachers_in_any_order),
-        cmocka_unit_test(inputs_of_fewer_features_have_the_first_of_them),
-        cmocka_unit_test(labels_name_the_largest_target_and_every_class_occurs),
-        cmocka_unit_test(labels_compared_with_a_range_have_its_classes),
-        cmocka_unit_test(a_text_that_shrinks_while_it_is_read_is_a_failure),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

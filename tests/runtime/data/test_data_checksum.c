@@ -9,8 +9,7 @@
 /* mix(1 + 0x9e3779b97f4a7c15) is what splitmix64 gives first from the seed 1: the generator adds
  * the constant and mixes. Its published first outputs: 0 gives 0xe220a8397b1dcdaf, 1 gives
  * 0x910a2dec89025cc1. */
-static void an_element_alone_is_a_number_of_splitmix64(void **state) {
-    (void)state;
+TEST(an_element_alone_is_a_number_of_splitmix64) {
     guint64 zero = 0, one = GUINT64_TO_LE(1);
     guint8 small = 1;
     assert_true(mtf_data_checksum(0, &zero, 1, 8) == UINT64_C(0xe220a8397b1dcdaf));
@@ -19,8 +18,7 @@ static void an_element_alone_is_a_number_of_splitmix64(void **state) {
 }
 
 /* Any cut gives the same sum, whatever the width of an element. */
-static void parts_add_up_to_the_whole(void **state) {
-    (void)state;
+TEST(parts_add_up_to_the_whole) {
     guint8 bytes[240];
     for (int i = 0; i < 240; i++)
         bytes[i] = (guint8)(i * 37 + 11);
@@ -36,8 +34,7 @@ static void parts_add_up_to_the_whole(void **state) {
     }
 }
 
-static void every_flipped_bit_and_swapped_pair_shows(void **state) {
-    (void)state;
+TEST(every_flipped_bit_and_swapped_pair_shows) {
     guint8 bytes[64];
     for (int i = 0; i < 64; i++)
         bytes[i] = (guint8)(i * 5 + 1);
@@ -56,13 +53,4 @@ static void every_flipped_bit_and_swapped_pair_shows(void **state) {
             assert_true(mtf_data_checksum(0, swapped, 64 / width, width) != good);
         }
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_element_alone_is_a_number_of_splitmix64),
-        cmocka_unit_test(parts_add_up_to_the_whole),
-        cmocka_unit_test(every_flipped_bit_and_swapped_pair_shows),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

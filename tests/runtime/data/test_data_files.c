@@ -61,8 +61,7 @@ static void expect_refusal(const char *path, bool tokens, const char *why) {
         fail_msg("\"%s\" does not say \"%s\"", error->message, why);
 }
 
-static void text_is_its_bytes_and_bin_files_are_words_of_two_bytes(void **state) {
-    (void)state;
+TEST(text_is_its_bytes_and_bin_files_are_words_of_two_bytes) {
     g_autofree char *text = write_file("t.txt", "aB\xff", 3);
     expect_numbers(text, true, 3, 1, (double[]){ 97, 66, 255 });
     g_autofree char *words = write_file("t.bin", "\x01\x00\x51\xc4", 4);
@@ -72,8 +71,7 @@ static void text_is_its_bytes_and_bin_files_are_words_of_two_bytes(void **state)
 }
 
 /* 256 words of header: the magic number, the version, how many tokens. */
-static void llm_tokens_stand_behind_a_header_of_1024_bytes(void **state) {
-    (void)state;
+TEST(llm_tokens_stand_behind_a_header_of_1024_bytes) {
     guint8 bytes[1024 + 8] = { 0 };
     memcpy(bytes, "\x88\xd8\x34\x01\x01\x00\x00\x00\x03\x00\x00\x00", 12); /* 20240520, 1, 3 */
     memcpy(bytes + 1024, "\x05\x00\x50\xc4\xff\xff", 6);
@@ -97,8 +95,7 @@ static const char images[] =
     "\0\0\x08\x03\0\0\0\x02\0\0\0\x02\0\0\0\x02\x00\x33\xff\x66\x99\xcc\x00\xff";
 static const char labels[] = "\0\0\x08\x01\0\0\0\x03\x07\x00\x09";
 
-static void idx_files_are_big_endian_and_pixels_become_parts_of_one(void **state) {
-    (void)state;
+TEST(idx_files_are_big_endian_and_pixels_become_parts_of_one) {
     g_autofree char *pixels = write_file("images", images, sizeof images - 1);
     expect_numbers(pixels, false, 2, 4,
                    (double[]){ 0, 51 / 255.0, 1, 102 / 255.0, 153 / 255.0, 204 / 255.0, 0, 1 });
@@ -113,8 +110,7 @@ static void idx_files_are_big_endian_and_pixels_become_parts_of_one(void **state
     expect_refusal(cut, false, "2 records of 4 numbers should have 24 bytes, but it has 23");
 }
 
-static void idx_files_without_examples_or_half_a_header_are_told_so(void **state) {
-    (void)state;
+TEST(idx_files_without_examples_or_half_a_header_are_told_so) {
     g_autofree char *header = write_file("header", images, 6);
     expect_refusal(header, false, "the header of this IDX file is cut short");
     g_autofree char *none = write_file("none", "\0\0\x08\x02\0\0\0\0\0\0\0\x02", 12);
@@ -124,8 +120,7 @@ static void idx_files_without_examples_or_half_a_header_are_told_so(void **state
     expect_refusal(huge, false, "an IDX file whose sizes are too large");
 }
 
-static void a_packed_file_is_read_like_a_plain_one_and_a_cut_one_refused(void **state) {
-    (void)state;
+TEST(a_packed_file_is_read_like_a_plain_one_and_a_cut_one_refused) {
     g_autofree char *path = g_build_filename(folder, "images.gz", NULL);
     gzFile packed = gzopen(path, "wb");
     assert_int_equal(gzwrite(packed, images, sizeof images - 1), sizeof images - 1);
@@ -139,8 +134,7 @@ static void a_packed_file_is_read_like_a_plain_one_and_a_cut_one_refused(void **
     expect_refusal(cut, false, "damaged or cut short");
 }
 
-static void numpy_arrays_of_any_order_of_bytes_are_read(void **state) {
-    (void)state;
+TEST(numpy_arrays_of_any_order_of_bytes_are_read) {
     const char floats[] = "\x93NUMPY\x01\x00\x46\x00{'descr': '<f4', 'fortran_order': False, "
                           "'shape': (2, 2), }          \n"
                           "\x00\x00\x80\x3f\x00\x00\x00\xc0\x00\x00\x00\x3f\x00\x00\x00\x00";
@@ -162,8 +156,7 @@ static void numpy_arrays_of_any_order_of_bytes_are_read(void **state) {
 
 /* Writes v[i][j][k] = 100 i + 10 j + k, i < 2, j < 2, k < 3, as NumPy does with order='F': the
  * first index runs fastest. */
-static void arrays_in_fortrans_order_become_rows(void **state) {
-    (void)state;
+TEST(arrays_in_fortrans_order_become_rows) {
     g_autoptr(GByteArray) bytes = g_byte_array_new();
     const char header[] = "\x93NUMPY\x01\x00\x3b\x00{'descr': '|u1', 'fortran_order': True, "
                           "'shape': (2, 2, 3)}";
@@ -186,8 +179,7 @@ static void arrays_in_fortrans_order_become_rows(void **state) {
 #define MANY 1500000
 
 /* More records than are turned at once: record i holds i mod 2^15 and its negative. */
-static void long_arrays_in_fortrans_order_become_rows_part_by_part(void **state) {
-    (void)state;
+TEST(long_arrays_in_fortrans_order_become_rows_part_by_part) {
     g_autoptr(GByteArray) bytes = g_byte_array_new();
     const char header[] = "\x93NUMPY\x01\x00\x3e\x00{'descr': '<i4', 'fortran_order': True, "
                           "'shape': (1500000, 2)}";
@@ -208,8 +200,7 @@ static void long_arrays_in_fortrans_order_become_rows_part_by_part(void **state)
 }
 
 /* Two records: label 3 and pixels of 255; label 8 and pixels of 0. */
-static void cifar_records_are_a_label_and_3072_pixels(void **state) {
-    (void)state;
+TEST(cifar_records_are_a_label_and_3072_pixels) {
     g_autofree guint8 *bytes = g_malloc0(2 * 3073);
     bytes[0] = 3;
     memset(bytes + 1, 255, 3072);
@@ -227,8 +218,7 @@ static void cifar_records_are_a_label_and_3072_pixels(void **state) {
 }
 
 /* Two records: coarse label 11, fine 68, pixels of 255; coarse 2, fine 99, pixels of 0. */
-static void cifar_100_has_two_labels_of_which_the_fine_one_counts(void **state) {
-    (void)state;
+TEST(cifar_100_has_two_labels_of_which_the_fine_one_counts) {
     g_autofree guint8 *bytes = g_malloc0(2 * 3074);
     bytes[0] = 11;
     bytes[1] = 68;
@@ -247,8 +237,7 @@ static void cifar_100_has_two_labels_of_which_the_fine_one_counts(void **state) 
 
 /* ---- Order --------------------------------------------------------------------------------- */
 
-static void an_epoch_shows_every_example_once_in_an_order_of_its_own(void **state) {
-    (void)state;
+TEST(an_epoch_shows_every_example_once_in_an_order_of_its_own) {
     for (int64_t n = 1; n <= 300; n += n < 20 ? 1 : 37) {
         g_autofree int *seen = g_new0(int, n);
         int moved = 0;
@@ -269,8 +258,7 @@ static void an_epoch_shows_every_example_once_in_an_order_of_its_own(void **stat
 /* ---- Streams of tokens and examples -------------------------------------------------------- */
 
 /* Bytes 0 … 39 and 40 … 99 in two files: windows may begin in one and end in the other. */
-static void shards_are_one_stream_and_its_end_is_held_out(void **state) {
-    (void)state;
+TEST(shards_are_one_stream_and_its_end_is_held_out) {
     guint8 bytes[100];
     for (int i = 0; i < 100; i++)
         bytes[i] = (guint8)i;
@@ -306,8 +294,7 @@ static void shards_are_one_stream_and_its_end_is_held_out(void **state) {
 }
 
 /* Three texts of four bytes as rows of an array: without a next token each is a window. */
-static void rows_of_tokens_follow_one_another(void **state) {
-    (void)state;
+TEST(rows_of_tokens_follow_one_another) {
     g_autoptr(GByteArray) bytes = g_byte_array_new();
     const char *header = "{'descr': '|u1', 'fortran_order': False, 'shape': (3, 4), }";
     const guint8 front[] = { 0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, (guint8)(strlen(header) + 1), 0 };
@@ -326,8 +313,7 @@ static void rows_of_tokens_follow_one_another(void **state) {
     }
 }
 
-static void examples_are_features_with_their_own_labels(void **state) {
-    (void)state;
+TEST(examples_are_features_with_their_own_labels) {
     /* Example i has features i, i + 100 and label i % 5. */
     guint8 features[16 + 2 * 20] = { 0, 0, 8, 3, 0, 0, 0, 20, 0, 0, 0, 1, 0, 0, 0, 2 };
     guint8 classes[8 + 20] = { 0, 0, 8, 1, 0, 0, 0, 20 };
@@ -367,8 +353,7 @@ static void expect_no_examples(const MtfExamplesWanted *wanted, const char *why)
         fail_msg("\"%s\" does not say \"%s\"", error->message, why);
 }
 
-static void files_that_do_not_belong_together_are_refused(void **state) {
-    (void)state;
+TEST(files_that_do_not_belong_together_are_refused) {
     g_autofree char *x = write_file("x", images, sizeof images - 1);
     g_autofree char *y = write_file("y", labels, sizeof labels - 1);
     char *const both[] = { x, y, NULL }, *const alone[] = { x, NULL };
@@ -403,8 +388,7 @@ static char *write_rows(const char *name, int places, const float *numbers) {
 }
 
 /* Each of its own file, or one behind another in the same one. */
-static void several_inputs_read_features_of_their_own(void **state) {
-    (void)state;
+TEST(several_inputs_read_features_of_their_own) {
     static const float one[] = { 1, 2, 3 }, two[] = { 10, 11, 20, 21, 30, 31 },
                        all[] = { 1, 10, 11, 2, 20, 21, 3, 30, 31 };
     static const MtfFeatureInput inputs[] = { { "x", 1 }, { "past/0", 2 } };
@@ -455,23 +439,5 @@ static int remove_folder(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_is_its_bytes_and_bin_files_are_words_of_two_bytes),
-        cmocka_unit_test(llm_tokens_stand_behind_a_header_of_1024_bytes),
-        cmocka_unit_test(idx_files_are_big_endian_and_pixels_become_parts_of_one),
-        cmocka_unit_test(idx_files_without_examples_or_half_a_header_are_told_so),
-        cmocka_unit_test(a_packed_file_is_read_like_a_plain_one_and_a_cut_one_refused),
-        cmocka_unit_test(numpy_arrays_of_any_order_of_bytes_are_read),
-        cmocka_unit_test(arrays_in_fortrans_order_become_rows),
-        cmocka_unit_test(long_arrays_in_fortrans_order_become_rows_part_by_part),
-        cmocka_unit_test(cifar_records_are_a_label_and_3072_pixels),
-        cmocka_unit_test(cifar_100_has_two_labels_of_which_the_fine_one_counts),
-        cmocka_unit_test(an_epoch_shows_every_example_once_in_an_order_of_its_own),
-        cmocka_unit_test(shards_are_one_stream_and_its_end_is_held_out),
-        cmocka_unit_test(rows_of_tokens_follow_one_another),
-        cmocka_unit_test(examples_are_features_with_their_own_labels),
-        cmocka_unit_test(several_inputs_read_features_of_their_own),
-        cmocka_unit_test(files_that_do_not_belong_together_are_refused),
-    };
-    return cmocka_run_group_tests(tests, open_folder, remove_folder);
+    return mtf_tests_run(open_folder, remove_folder);
 }

@@ -42,8 +42,7 @@ static void expect_row(const int *row, const char *bytes, int64_t n) {
 
 /* The header and the empty are left out, the context is cut off, and the first plural form taken;
  * both orders of bytes say the same. */
-static void catalogues_are_messages_and_their_translations(void **state) {
-    (void)state;
+TEST(catalogues_are_messages_and_their_translations) {
     static const char *const files[] = { "tests/fuzz/corpus/catalogue/little.mo",
                                          "tests/fuzz/corpus/catalogue/big.mo" };
     for (int i = 0; i < 2; i++) {
@@ -69,8 +68,7 @@ static void catalogues_are_messages_and_their_translations(void **state) {
 }
 
 /* "one" and "two" share a row; "three" has no room beside them, and its repetition is left out. */
-static void rows_take_pairs_as_long_as_there_is_room(void **state) {
-    (void)state;
+TEST(rows_take_pairs_as_long_as_there_is_room) {
     g_autofree char *path = write_text("p.tsv", "one\tun\ntwo\tdeux\nthree\ttrois\nthree\ttrois\n");
     g_autoptr(MtfPairs) pairs = open_pairs(path, true, 9);
     assert_int_equal(mtf_pairs_trained(pairs), 2);
@@ -96,8 +94,7 @@ static void expect_no_pairs(const MtfPairsWanted *wanted, const char *why) {
         fail_msg("\"%s\" does not say \"%s\"", error->message, why);
 }
 
-static void malformed_pairs_are_told(void **state) {
-    (void)state;
+TEST(malformed_pairs_are_told) {
     g_autofree char *path = write_text("bad.tsv", "one\tun\nno tab\n");
     char *const files[] = { path, NULL };
     MtfPairsWanted wanted = { .source_length = 8, .length = 8, .vocabulary = 256, .files = files };
@@ -116,8 +113,7 @@ static void malformed_pairs_are_told(void **state) {
                     "\"one\" before a tab is no label of this model, a number from 0 to 2");
 }
 
-static void a_label_may_stand_before_a_text(void **state) {
-    (void)state;
+TEST(a_label_may_stand_before_a_text) {
     g_autofree char *path = write_text("l.tsv", "2\tgood\n");
     char *const files[] = { path, NULL };
     MtfPairsWanted wanted = {
@@ -131,8 +127,7 @@ static void a_label_may_stand_before_a_text(void **state) {
 }
 
 /* Of bytes: STX i n _ N e w, where a word's first byte has its label. */
-static void each_word_may_have_a_label(void **state) {
-    (void)state;
+TEST(each_word_may_have_a_label) {
     g_autofree char *path = write_text("wl.tsv", "0 2\tin New\n");
     char *const files[] = { path, NULL };
     MtfPairsWanted wanted = {
@@ -160,8 +155,7 @@ static void each_word_may_have_a_label(void **state) {
 
 /* Words: "red" is 4, "house" 5, "maison" 6, "rouge" 7; the tokenizer puts </s>, 1, behind each text, and 9 begins what
  * is made of one. */
-static void texts_may_be_words_of_a_tokenizer(void **state) {
-    (void)state;
+TEST(texts_may_be_words_of_a_tokenizer) {
     static const char words[] =
         "{\"pre_tokenizer\": {\"type\": \"WhitespaceSplit\"}, \"model\": {\"type\": \"WordLevel\", "
         "\"unk_token\": \"<pad>\", \"vocab\": {\"<pad>\": 0, \"</s>\": 1, \"red\": 4, \"house\": 5, "
@@ -215,8 +209,7 @@ static void texts_may_be_words_of_a_tokenizer(void **state) {
 }
 
 /* log(1 + 3), a missing count, categories in hexadecimal. */
-static void clicks_are_a_label_counts_and_categories(void **state) {
-    (void)state;
+TEST(clicks_are_a_label_counts_and_categories) {
     static const char text[] = "1\t3\t\t68fd1e64\t80e26c9b\t\n0\t-1\t7\tff\t\t1\n";
     g_autofree char *path = write_text("clicks.tsv", text);
     char *const files[] = { path, NULL };
@@ -253,8 +246,7 @@ static void copy_file(const char *from, const char *class, const char *name) {
 }
 
 /* The seeds' pixel (x, y) of channel c is 7 x + 13 y + 31 c. */
-static void folders_of_pictures_are_classes(void **state) {
-    (void)state;
+TEST(folders_of_pictures_are_classes) {
     g_autofree char *path = g_build_filename(folder, "pictures", NULL);
     copy_file("tests/fuzz/corpus/picture/rgb.png", "cat", "1.png");
     copy_file("tests/fuzz/corpus/picture/rgb.png", "dog", "1.png");
@@ -283,8 +275,7 @@ static void folders_of_pictures_are_classes(void **state) {
 }
 
 /* Labels of places stay whole numbers, pixels of the same size become parts of one. */
-static void places_may_have_labels_of_their_own(void **state) {
-    (void)state;
+TEST(places_may_have_labels_of_their_own) {
     const char picture[] = "\0\0\x08\x02\0\0\0\x01\0\0\0\x03\x00\x33\xff";
     const char regions[] = "\0\0\x08\x02\0\0\0\x01\0\0\0\x03\x02\x00\x01";
     g_autofree char *x = g_build_filename(folder, "x", NULL);
@@ -315,16 +306,5 @@ static int remove_folder(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(catalogues_are_messages_and_their_translations),
-        cmocka_unit_test(rows_take_pairs_as_long_as_there_is_room),
-        cmocka_unit_test(malformed_pairs_are_told),
-        cmocka_unit_test(a_label_may_stand_before_a_text),
-        cmocka_unit_test(each_word_may_have_a_label),
-        cmocka_unit_test(texts_may_be_words_of_a_tokenizer),
-        cmocka_unit_test(clicks_are_a_label_counts_and_categories),
-        cmocka_unit_test(folders_of_pictures_are_classes),
-        cmocka_unit_test(places_may_have_labels_of_their_own),
-    };
-    return cmocka_run_group_tests(tests, open_folder, remove_folder);
+    return mtf_tests_run(open_folder, remove_folder);
 }

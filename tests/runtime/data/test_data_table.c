@@ -25,8 +25,7 @@ static void assert_refused(const char *text, const char *why) {
     assert_string_equal(error->message, why);
 }
 
-static void columns_are_features_labels_and_targets(void **state) {
-    (void)state;
+TEST(columns_are_features_labels_and_targets) {
     g_autoptr(MtfDataFile) file = records_of("width,height,kind,price\n"
                                              "0.5,-3,7,1e2\r\n"
                                              "\n"
@@ -44,8 +43,7 @@ static void columns_are_features_labels_and_targets(void **state) {
     assert_memory_equal(words, wanted, sizeof wanted);
 }
 
-static void what_is_no_such_table_is_refused_with_its_line(void **state) {
-    (void)state;
+TEST(what_is_no_such_table_is_refused_with_its_line) {
     assert_refused("1,2,3,4\n1,2,3",
                    "t.csv, line 2 has 3 columns, but this model wants 2 features, 1 labels and 1 "
                    "targets");
@@ -57,18 +55,8 @@ static void what_is_no_such_table_is_refused_with_its_line(void **state) {
     assert_refused("1,2,-1,4", "t.csv, line 1, column 3: \"-1\" is not a label, which is 0, 1, …");
 }
 
-static void tables_are_told_by_their_names(void **state) {
-    (void)state;
+TEST(tables_are_told_by_their_names) {
     assert_true(mtf_table_is("digits.csv.gz"));
     assert_true(mtf_table_is("digits.csv"));
     assert_false(mtf_table_is("digits.tsv"));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(columns_are_features_labels_and_targets),
-        cmocka_unit_test(what_is_no_such_table_is_refused_with_its_line),
-        cmocka_unit_test(tables_are_told_by_their_names),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

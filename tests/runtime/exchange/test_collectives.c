@@ -201,14 +201,12 @@ static void check_all_pairs(void) {
     check_pairs("r:3;c:2", (int64_t[]){ 7, 4 }, MTF_F32, 17);
 }
 
-static void placements_reach_each_other_by_mpi(void **state) {
-    (void)state;
+TEST(placements_reach_each_other_by_mpi) {
     check_all_pairs();
     assert_true(mtf_verdict());
 }
 
-static void placements_reach_each_other_through_the_window(void **state) {
-    (void)state;
+TEST(placements_reach_each_other_through_the_window) {
     by_window = true;
     check_all_pairs();
     by_window = false;
@@ -216,8 +214,7 @@ static void placements_reach_each_other_through_the_window(void **state) {
 }
 
 /* The same with the members' blocks ragged, over groups of every size and of several axes. */
-static void placements_reach_each_other_by_messages_of_every_algorithm(void **state) {
-    (void)state;
+TEST(placements_reach_each_other_by_messages_of_every_algorithm) {
     for (algorithm = MTF_EXCHANGE_RING; algorithm < MTF_EXCHANGE_ALGORITHMS; algorithm++) {
         check_pairs("r:2", (int64_t[]){ 5, 4 }, MTF_BF16, 1);
         check_pairs("r:3", (int64_t[]){ 5, 4 }, MTF_F64, 2);
@@ -235,8 +232,7 @@ static void placements_reach_each_other_by_messages_of_every_algorithm(void **st
     assert_true(mtf_verdict());
 }
 
-static void a_long_allreduce_goes_in_chunks(void **state) {
-    (void)state;
+TEST(a_long_allreduce_goes_in_chunks) {
     g_autofree char *text = g_strdup_printf("r:%d", ranks);
     MtfMesh mesh;
     assert_true(mtf_mesh_parse(text, 0, &mesh, NULL));
@@ -255,8 +251,7 @@ static void a_long_allreduce_goes_in_chunks(void **state) {
     assert_true(mtf_verdict());
 }
 
-static void the_witness_sees_a_call_that_no_step_explains(void **state) {
-    (void)state;
+TEST(the_witness_sees_a_call_that_no_step_explains) {
     double number = 1;
     mtf_witness_reset();
     MPI_Allreduce(MPI_IN_PLACE, &number, 1, MPI_DOUBLE, MPI_SUM, control);
@@ -267,13 +262,6 @@ static void the_witness_sees_a_call_that_no_step_explains(void **state) {
 }
 
 int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(placements_reach_each_other_by_mpi),
-        cmocka_unit_test(placements_reach_each_other_through_the_window),
-        cmocka_unit_test(placements_reach_each_other_by_messages_of_every_algorithm),
-        cmocka_unit_test(a_long_allreduce_goes_in_chunks),
-        cmocka_unit_test(the_witness_sees_a_call_that_no_step_explains),
-    };
     control = mtf_mpi_tests_begin(&argc, &argv, &rank, &ranks);
-    return mtf_mpi_tests_end(control, cmocka_run_group_tests(tests, NULL, NULL));
+    return mtf_mpi_tests_end(control, mtf_tests_run(NULL, NULL));
 }

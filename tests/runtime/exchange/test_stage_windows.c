@@ -61,8 +61,7 @@ static void take(Shared *s, int time) {
     mtf_stage_cell_take(&s->cells[rank]);
 }
 
-static void what_is_offered_stays_until_all_have_taken_it(void **state) {
-    (void)state;
+TEST(what_is_offered_stays_until_all_have_taken_it) {
     Shared s;
     shared_init(&s);
     for (int time = 0; time < TIMES; time++)
@@ -72,8 +71,7 @@ static void what_is_offered_stays_until_all_have_taken_it(void **state) {
 }
 
 /* A processor is left to whoever is waited for, where ranks outnumber cores, and to others. */
-static void a_rank_that_waits_long_sleeps(void **state) {
-    (void)state;
+TEST(a_rank_that_waits_long_sleeps) {
     Shared s;
     shared_init(&s);
     clock_t before = clock();
@@ -89,8 +87,7 @@ static void a_rank_that_waits_long_sleeps(void **state) {
     assert_true(mtf_verdict());
 }
 
-static void a_cell_is_free_at_first_and_once_it_is_taken(void **state) {
-    (void)state;
+TEST(a_cell_is_free_at_first_and_once_it_is_taken) {
     MtfStageCell cell = { 0 };
     assert_true(mtf_stage_cell_is_free(&cell));
     mtf_stage_cell_offer(&cell, 64);
@@ -101,11 +98,6 @@ static void a_cell_is_free_at_first_and_once_it_is_taken(void **state) {
 }
 
 int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_offered_stays_until_all_have_taken_it),
-        cmocka_unit_test(a_rank_that_waits_long_sleeps),
-        cmocka_unit_test(a_cell_is_free_at_first_and_once_it_is_taken),
-    };
     control = mtf_mpi_tests_begin(&argc, &argv, &rank, &ranks);
-    return mtf_mpi_tests_end(control, cmocka_run_group_tests(tests, NULL, NULL));
+    return mtf_mpi_tests_end(control, mtf_tests_run(NULL, NULL));
 }

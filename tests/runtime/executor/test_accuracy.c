@@ -59,8 +59,7 @@ static MtfAccuracy count(const char *mesh_text, const char *rules_text) {
 }
 
 /* Examples 0 and 2 are right, 1 is wrong, 3 is masked. */
-static void the_share_of_labels_that_score_highest_is_counted(void **state) {
-    (void)state;
+TEST(the_share_of_labels_that_score_highest_is_counted) {
     static const struct {
         const char *mesh, *rules;
         double copies;
@@ -71,11 +70,4 @@ static void the_share_of_labels_that_score_highest_is_counted(void **state) {
         assert_true(accuracy.right == 2 * cases[i].copies);
         assert_true(accuracy.all == 3 * cases[i].copies);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_share_of_labels_that_score_highest_is_counted),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,8 +29,7 @@ static int tear_down(void **state) {
     return 0;
 }
 
-static void every_instruction_but_collectives_is_in_one_entry(void **state) {
-    (void)state;
+TEST(every_instruction_but_collectives_is_in_one_entry) {
     g_autoptr(MtfKernelTimes) times = mtf_kernel_times_new(program);
     int64_t calls = 0, wanted = 0;
     double flops = 0, wanted_flops = 0;
@@ -48,8 +47,7 @@ static void every_instruction_but_collectives_is_in_one_entry(void **state) {
     assert_true(flops == wanted_flops); /* whole numbers */
 }
 
-static void an_entry_has_the_name_and_class_of_its_instructions(void **state) {
-    (void)state;
+TEST(an_entry_has_the_name_and_class_of_its_instructions) {
     g_autoptr(MtfKernelTimes) times = mtf_kernel_times_new(program);
     for (int i = 0; i < mtf_program_length(program); i++) {
         const MtfInstruction *instruction = mtf_program_instruction(program, i);
@@ -65,8 +63,7 @@ static void an_entry_has_the_name_and_class_of_its_instructions(void **state) {
     }
 }
 
-static void time_goes_to_the_entry_of_its_instruction_alone(void **state) {
-    (void)state;
+TEST(time_goes_to_the_entry_of_its_instruction_alone) {
     g_autoptr(MtfKernelTimes) times = mtf_kernel_times_new(program);
     for (int i = 0; i < mtf_program_length(program); i++)
         mtf_kernel_times_add(times, i, 1);
@@ -75,8 +72,7 @@ static void time_goes_to_the_entry_of_its_instruction_alone(void **state) {
 }
 
 /* Of two ranks' programs each brings what it has; ours brings two tables, or none. */
-static void tables_of_several_programs_add_up(void **state) {
-    (void)state;
+TEST(tables_of_several_programs_add_up) {
     MtfKernelTimes *two[] = { mtf_kernel_times_new(program), mtf_kernel_times_new(program) };
     for (int t = 0; t < 2; t++) {
         mtf_kernel_times_begin_step(two[t]);
@@ -103,8 +99,7 @@ static void tables_of_several_programs_add_up(void **state) {
     mtf_kernel_times_free(two[1]);
 }
 
-static void the_first_of_several_steps_does_not_count(void **state) {
-    (void)state;
+TEST(the_first_of_several_steps_does_not_count) {
     g_autoptr(MtfKernelTimes) times = mtf_kernel_times_new(program);
     int i = 0;
     while (times->entry_of[i] < 0)
@@ -119,8 +114,7 @@ static void the_first_of_several_steps_does_not_count(void **state) {
     }
 }
 
-static void the_clock_counts_work(void **state) {
-    (void)state;
+TEST(the_clock_counts_work) {
     double start = mtf_processor_seconds();
     volatile double sink = 0;
     while (mtf_processor_seconds() - start < 1e-3)
@@ -129,8 +123,7 @@ static void the_clock_counts_work(void **state) {
 }
 
 /* One product of 2 s in two steps, in a whole of 4 s: 1 s a step, half of it. */
-static void the_table_sets_plan_beside_run_for_one_step(void **state) {
-    (void)state;
+TEST(the_table_sets_plan_beside_run_for_one_step) {
     MtfKernelTime entries[] = {
         { .name = "einsum", .calls = 3, .flops = 5e9, .predicted = 0.5, .measured = 2 },
         { .name = "relu", .kernel_class = MTF_CLASS_ELEMENTWISE, .calls = 1, .measured = 1.99 },
@@ -147,17 +140,8 @@ static void the_table_sets_plan_beside_run_for_one_step(void **state) {
 }
 
 int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_instruction_but_collectives_is_in_one_entry),
-        cmocka_unit_test(an_entry_has_the_name_and_class_of_its_instructions),
-        cmocka_unit_test(time_goes_to_the_entry_of_its_instruction_alone),
-        cmocka_unit_test(tables_of_several_programs_add_up),
-        cmocka_unit_test(the_first_of_several_steps_does_not_count),
-        cmocka_unit_test(the_clock_counts_work),
-        cmocka_unit_test(the_table_sets_plan_beside_run_for_one_step),
-    };
     MPI_Init(&argc, &argv);
-    int failed = cmocka_run_group_tests(tests, set_up, tear_down);
+    int failed = mtf_tests_run(set_up, tear_down);
     MPI_Finalize();
     return failed;
 }

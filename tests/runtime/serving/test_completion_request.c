@@ -17,8 +17,7 @@ static void parse(const char *body, MtfCompletionRequest *request) {
         fail_msg("%s", error->message);
 }
 
-static void what_is_left_out_is_standard(void **state) {
-    (void)state;
+TEST(what_is_left_out_is_standard) {
     MtfCompletionRequest r;
     parse("{\"prompt\": \"a\", \"temperature\": null}", &r);
     assert_int_equal(r.max_tokens, 16);
@@ -29,8 +28,7 @@ static void what_is_left_out_is_standard(void **state) {
     mtf_completion_request_clear(&r);
 }
 
-static void every_field_is_read(void **state) {
-    (void)state;
+TEST(every_field_is_read) {
     MtfCompletionRequest r;
     parse(
         "{\"prompt\": \"a\", \"max_tokens\": 3, \"temperature\": 0, \"top_p\": 0.5, \"top_k\": 7, "
@@ -51,8 +49,7 @@ static void every_field_is_read(void **state) {
     mtf_completion_request_clear(&r);
 }
 
-static void the_best_are_of_at_least_as_many(void **state) {
-    (void)state;
+TEST(the_best_are_of_at_least_as_many) {
     MtfCompletionRequest r;
     parse("{\"prompt\": \"a\", \"n\": 3}", &r);
     assert_int_equal(r.drawn, 3);
@@ -63,8 +60,7 @@ static void the_best_are_of_at_least_as_many(void **state) {
     mtf_completion_request_clear(&r);
 }
 
-static void a_prompt_alone_may_be_scored(void **state) {
-    (void)state;
+TEST(a_prompt_alone_may_be_scored) {
     MtfCompletionRequest r;
     parse("{\"prompt\": \"a\", \"echo\": true, \"logprobs\": 1, \"max_tokens\": 0}", &r);
     assert_int_equal(r.max_tokens, 0);
@@ -72,8 +68,7 @@ static void a_prompt_alone_may_be_scored(void **state) {
     mtf_completion_request_clear(&r);
 }
 
-static void prompts_are_texts_or_tokens(void **state) {
-    (void)state;
+TEST(prompts_are_texts_or_tokens) {
     MtfCompletionRequest r;
     parse("{\"prompt\": [3, 4]}", &r);
     assert_int_equal(r.prompts->len, 1);
@@ -93,8 +88,7 @@ static bool parse_chat(const char *body, MtfCompletionRequest *request, GError *
 }
 
 /* Parts of a content are lines of a text, and what a template is told goes with the messages. */
-static void conversations_are_names_for_a_template(void **state) {
-    (void)state;
+TEST(conversations_are_names_for_a_template) {
     g_autoptr(GError) error = NULL;
     MtfCompletionRequest r;
     const char *body =
@@ -114,8 +108,7 @@ static void conversations_are_names_for_a_template(void **state) {
     mtf_completion_request_clear(&r);
 }
 
-static void what_is_wrong_with_a_conversation_is_said(void **state) {
-    (void)state;
+TEST(what_is_wrong_with_a_conversation_is_said) {
     static const char *const cases[][2] = {
         { "{}", "\"messages\" is missing" },
         { "{\"messages\": []}", "/messages: at least one" },
@@ -141,8 +134,7 @@ static void what_is_wrong_with_a_conversation_is_said(void **state) {
     }
 }
 
-static void what_is_wrong_is_said_with_its_place(void **state) {
-    (void)state;
+TEST(what_is_wrong_is_said_with_its_place) {
     static const char *const cases[][2] = {
         { "{}", "\"prompt\" is missing" },
         { "[]", "the request" },
@@ -176,18 +168,4 @@ static void what_is_wrong_is_said_with_its_place(void **state) {
         if (strstr(error->message, cases[i][1]) == NULL)
             fail_msg("%s: \"%s\" says no \"%s\"", cases[i][0], error->message, cases[i][1]);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_left_out_is_standard),
-        cmocka_unit_test(every_field_is_read),
-        cmocka_unit_test(the_best_are_of_at_least_as_many),
-        cmocka_unit_test(a_prompt_alone_may_be_scored),
-        cmocka_unit_test(prompts_are_texts_or_tokens),
-        cmocka_unit_test(conversations_are_names_for_a_template),
-        cmocka_unit_test(what_is_wrong_with_a_conversation_is_said),
-        cmocka_unit_test(what_is_wrong_is_said_with_its_place),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

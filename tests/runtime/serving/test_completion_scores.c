@@ -26,8 +26,7 @@ static const MtfPlaceScores *place(const GArray *places, guint i) {
     return &g_array_index(places, MtfPlaceScores, i);
 }
 
-static void scores_are_logarithms_of_shares(void **state) {
-    (void)state;
+TEST(scores_are_logarithms_of_shares) {
     g_autoptr(GArray) places = places_of("ab", 2);
     assert_true(fabs(place(places, 0)->said.logarithm - log(1.0 / 8)) < 1e-12);
     assert_true(fabs(place(places, 1)->said.logarithm - log(2.0 / 8)) < 1e-12);
@@ -40,8 +39,7 @@ static void scores_are_logarithms_of_shares(void **state) {
 }
 
 /* Of equals the first come first, and no more than there are. */
-static void equals_stand_in_their_order(void **state) {
-    (void)state;
+TEST(equals_stand_in_their_order) {
     static const double scores[] = { 1, 3, 3, 1, 3 };
     g_autoptr(GArray) places = mtf_place_scores_new();
     mtf_place_scores_append(places, &(MtfModelText){ NULL, 1000 }, scores, 5, 2, 20);
@@ -52,8 +50,7 @@ static void equals_stand_in_their_order(void **state) {
 }
 
 /* What is certain has the logarithm 0; its place is the second, behind one character. */
-static void both_forms_print_them(void **state) {
-    (void)state;
+TEST(both_forms_print_them) {
     static const double certain[] = { 5 };
     const MtfModelText numbers = { NULL, 1000 };
     g_autoptr(GArray) places = mtf_place_scores_new();
@@ -71,13 +68,4 @@ static void both_forms_print_them(void **state) {
                         "{\"logprobs\":{\"content\":[{\"token\":\"0\",\"logprob\":0,\"bytes\":[48],"
                         "\"top_logprobs\":[{\"token\":\"0\",\"logprob\":0,\"bytes\":[48]}]}]}}");
     cJSON_Delete(choice);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(scores_are_logarithms_of_shares),
-        cmocka_unit_test(equals_stand_in_their_order),
-        cmocka_unit_test(both_forms_print_them),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

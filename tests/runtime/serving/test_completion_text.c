@@ -37,39 +37,32 @@ static void expect(const char *tokens, const char *said, const char *stop, bool 
     mtf_completion_text_clear(&text);
 }
 
-static void text_is_said_as_it_comes(void **state) {
-    (void)state;
+TEST(text_is_said_as_it_comes) {
     expect("abc", "a|b|c|", NULL, false);
 }
 
-static void half_a_character_is_held_back(void **state) {
-    (void)state;
+TEST(half_a_character_is_held_back) {
     expect("x\xe2\x80\xa6y", "x|||\xe2\x80\xa6|y|", NULL, false);
 }
 
-static void half_a_character_at_the_end_is_replaced(void **state) {
-    (void)state;
+TEST(half_a_character_at_the_end_is_replaced) {
     expect("x\xe2\x80", "x|||\xef\xbf\xbd\xef\xbf\xbd", NULL, false);
 }
 
-static void bytes_that_are_no_character_are_replaced(void **state) {
-    (void)state;
+TEST(bytes_that_are_no_character_are_replaced) {
     expect("\xff-", "\xef\xbf\xbd|-|", NULL, false);
 }
 
-static void a_stop_and_what_is_behind_it_is_cut_off(void **state) {
-    (void)state;
+TEST(a_stop_and_what_is_behind_it_is_cut_off) {
     expect("ab<end>c", "a|b||||||", "<end>", true);
 }
 
-static void what_may_become_a_stop_is_said_when_it_did_not(void **state) {
-    (void)state;
+TEST(what_may_become_a_stop_is_said_when_it_did_not) {
     expect("a<<ex", "a||<||<ex|", "<end>", false);
     expect("a<e", "a|||<e", "<end>", false);
 }
 
-static void the_first_of_two_stops_ends_it(void **state) {
-    (void)state;
+TEST(the_first_of_two_stops_ends_it) {
     char *stops[] = { (char *)(guintptr) "d", (char *)(guintptr) "bc", NULL };
     MtfCompletionText text;
     begin(&text, stops);
@@ -78,17 +71,4 @@ static void the_first_of_two_stops_ends_it(void **state) {
     mtf_completion_text_update(&text);
     assert_string_equal(text.text->str, "a");
     mtf_completion_text_clear(&text);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_is_said_as_it_comes),
-        cmocka_unit_test(half_a_character_is_held_back),
-        cmocka_unit_test(half_a_character_at_the_end_is_replaced),
-        cmocka_unit_test(bytes_that_are_no_character_are_replaced),
-        cmocka_unit_test(a_stop_and_what_is_behind_it_is_cut_off),
-        cmocka_unit_test(what_may_become_a_stop_is_said_when_it_did_not),
-        cmocka_unit_test(the_first_of_two_stops_ends_it),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,16 +43,14 @@ static void hears(const MtfHttpServer *server, const char *request, const char *
         fail_msg("%s: %s", status, answer);
 }
 
-static void pages_are_answered_with_their_type(void **state) {
-    (void)state;
+TEST(pages_are_answered_with_their_type) {
     MtfHttpServer *server = open_server();
     hears(server, "GET /health HTTP/1.1\r\nHost: x\r\n\r\n", "200", "application/json");
     hears(server, "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "200", "text/html");
     mtf_http_server_close(server, 0.1);
 }
 
-static void large_headers_are_refused_in_json(void **state) {
-    (void)state;
+TEST(large_headers_are_refused_in_json) {
     MtfHttpServer *server = open_server();
     g_autofree char *filling = g_strnfill(HEAD_BYTES, 'a');
     g_autofree char *header =
@@ -65,8 +63,7 @@ static void large_headers_are_refused_in_json(void **state) {
     mtf_http_server_close(server, 0.1);
 }
 
-static void long_bodies_are_refused_in_json(void **state) {
-    (void)state;
+TEST(long_bodies_are_refused_in_json) {
     MtfHttpServer *server = open_server();
     hears(server, "POST /calls HTTP/1.1\r\nHost: x\r\nContent-Length: 101\r\n\r\n", "413",
           "\"code\":413");
@@ -77,8 +74,7 @@ static void long_bodies_are_refused_in_json(void **state) {
     mtf_http_server_close(server, 0.1);
 }
 
-static void bodies_in_other_encodings_are_refused_in_json(void **state) {
-    (void)state;
+TEST(bodies_in_other_encodings_are_refused_in_json) {
     MtfHttpServer *server = open_server();
     hears(server, "POST /calls HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\nabc", "501",
           "\"code\":501");
@@ -98,8 +94,7 @@ static bool serves_again(const MtfHttpServer *server) {
     return served;
 }
 
-static void more_clients_than_connections_hear_that_the_server_is_busy(void **state) {
-    (void)state;
+TEST(more_clients_than_connections_hear_that_the_server_is_busy) {
     MtfHttpServer *server = open_server();
     int first[CONNECTIONS];
     for (int i = 0; i < CONNECTIONS; i++)
@@ -114,8 +109,7 @@ static void more_clients_than_connections_hear_that_the_server_is_busy(void **st
 }
 
 /* Beyond the limit of libmicrohttpd, too, which it does not survive. */
-static void a_crowd_that_leaves_holds_up_nobody(void **state) {
-    (void)state;
+TEST(a_crowd_that_leaves_holds_up_nobody) {
     MtfHttpServer *server = open_server();
     int crowd[CROWD];
     for (int i = 0; i < CROWD; i++)
@@ -128,8 +122,7 @@ static void a_crowd_that_leaves_holds_up_nobody(void **state) {
 }
 
 /* Each is refused by libmicrohttpd, with HTML or without a word. */
-static void what_is_no_http_is_refused_in_json(void **state) {
-    (void)state;
+TEST(what_is_no_http_is_refused_in_json) {
     static const struct {
         const char *request, *status, *text;
     } wrong[] = {
@@ -165,8 +158,7 @@ static void hears_next(int client, const char *request, const char *status, cons
         fail_msg("%s: %s", status, answer->str);
 }
 
-static void a_connection_serves_until_its_first_bad_request(void **state) {
-    (void)state;
+TEST(a_connection_serves_until_its_first_bad_request) {
     MtfHttpServer *server = open_server();
     int client = mtf_http_client_connect(mtf_http_server_port(server));
     char more;
@@ -189,8 +181,7 @@ static int count_of(const char *text, const char *part) {
 
 /* Behind whole requests in one piece of what a client sends: each of those is answered, then comes one error, and
  * where nothing stands behind them there is none. */
-static void what_stands_behind_good_requests_is_refused_in_json(void **state) {
-    (void)state;
+TEST(what_stands_behind_good_requests_is_refused_in_json) {
     static const struct {
         const char *text;
         int good, bad;
@@ -220,8 +211,7 @@ static void what_stands_behind_good_requests_is_refused_in_json(void **state) {
     mtf_http_server_close(server, 0.1);
 }
 
-static void asking_for_a_head_is_refused(void **state) {
-    (void)state;
+TEST(asking_for_a_head_is_refused) {
     MtfHttpServer *server = open_server();
     const char *request = "HEAD / HTTP/1.1\r\nHost: x\r\n\r\n";
     g_autofree char *answer =
@@ -232,8 +222,7 @@ static void asking_for_a_head_is_refused(void **state) {
 }
 
 /* The head of a request and then nothing: the client still listens. */
-static void a_request_that_does_not_go_on_is_refused_in_time(void **state) {
-    (void)state;
+TEST(a_request_that_does_not_go_on_is_refused_in_time) {
     MtfHttpServer *server = open_server();
     int client = mtf_http_client_connect(mtf_http_server_port(server));
     const char *begun = "GET /health HTTP/1.1\r\nHo";
@@ -247,8 +236,7 @@ static void a_request_that_does_not_go_on_is_refused_in_time(void **state) {
 }
 
 /* A request that ends early is over at once, not when the connection is old. */
-static void clients_that_leave_in_the_middle_hold_no_connection(void **state) {
-    (void)state;
+TEST(clients_that_leave_in_the_middle_hold_no_connection) {
     MtfHttpServer *server = open_server();
     const char *const cut[] = { "GET /heal", "GET /health HTTP/1.1\r\nHo",
                                 "POST /calls HTTP/1.1\r\nHost: x\r\nContent-Length: 50\r\n\r\n{" };
@@ -261,22 +249,4 @@ static void clients_that_leave_in_the_middle_hold_no_connection(void **state) {
     }
     assert_true(g_get_monotonic_time() - begin < QUIET_SECONDS * G_USEC_PER_SEC);
     mtf_http_server_close(server, 0.1);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pages_are_answered_with_their_type),
-        cmocka_unit_test(large_headers_are_refused_in_json),
-        cmocka_unit_test(long_bodies_are_refused_in_json),
-        cmocka_unit_test(bodies_in_other_encodings_are_refused_in_json),
-        cmocka_unit_test(what_is_no_http_is_refused_in_json),
-        cmocka_unit_test(a_connection_serves_until_its_first_bad_request),
-        cmocka_unit_test(what_stands_behind_good_requests_is_refused_in_json),
-        cmocka_unit_test(asking_for_a_head_is_refused),
-        cmocka_unit_test(a_request_that_does_not_go_on_is_refused_in_time),
-        cmocka_unit_test(clients_that_leave_in_the_middle_hold_no_connection),
-        cmocka_unit_test(more_clients_than_connections_hear_that_the_server_is_busy),
-        cmocka_unit_test(a_crowd_that_leaves_holds_up_nobody),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,8 +20,7 @@ static int64_t draw(double temperature, int64_t top_k, double top_p, double shar
 }
 
 /* Parts end at 0.1, 0.5, 0.7, 1. */
-static void a_share_falls_on_a_token(void **state) {
-    (void)state;
+TEST(a_share_falls_on_a_token) {
     assert_int_equal(draw(1, 0, 1, 0), 0);
     assert_int_equal(draw(1, 0, 1, 0.0999), 0);
     assert_int_equal(draw(1, 0, 1, 0.1001), 1);
@@ -31,8 +30,7 @@ static void a_share_falls_on_a_token(void **state) {
 }
 
 /* Tokens 1 and 3 stay: 4/7 and 3/7. */
-static void top_k_keeps_the_highest(void **state) {
-    (void)state;
+TEST(top_k_keeps_the_highest) {
     assert_int_equal(draw(1, 2, 1, 0), 1);
     assert_int_equal(draw(1, 2, 1, 0.5713), 1);
     assert_int_equal(draw(1, 2, 1, 0.5715), 3);
@@ -41,8 +39,7 @@ static void top_k_keeps_the_highest(void **state) {
 }
 
 /* 0.4 + 0.3 is the first sum of at least 0.6; 0.4 alone is less. */
-static void top_p_keeps_the_fewest_that_hold_it(void **state) {
-    (void)state;
+TEST(top_p_keeps_the_fewest_that_hold_it) {
     assert_int_equal(draw(1, 0, 0.6, 0.5713), 1);
     assert_int_equal(draw(1, 0, 0.6, 0.5715), 3);
     assert_int_equal(draw(1, 0, 0.39, 0.99), 1);
@@ -51,30 +48,26 @@ static void top_p_keeps_the_fewest_that_hold_it(void **state) {
 }
 
 /* Of what top_k keeps: 4/7 alone holds 0.55. */
-static void top_p_counts_among_the_top_k(void **state) {
-    (void)state;
+TEST(top_p_counts_among_the_top_k) {
     assert_int_equal(draw(1, 2, 0.55, 0.99), 1);
     assert_int_equal(draw(1, 2, 0.6, 0.99), 3);
 }
 
-static void temperature_0_is_the_highest(void **state) {
-    (void)state;
+TEST(temperature_0_is_the_highest) {
     assert_int_equal(draw(0, 0, 1, 0.99), 1);
     const double equal[3] = { 1, 2, 2 };
     const MtfSampling sampling = { 0, 0, 1 };
     assert_int_equal(mtf_sampling_draw(&sampling, equal, 3, 0.9), 1);
 }
 
-static void equal_scores_stay_by_their_order(void **state) {
-    (void)state;
+TEST(equal_scores_stay_by_their_order) {
     const double equal[3] = { 2, 2, 2 };
     const MtfSampling sampling = { 1, 2, 1 };
     assert_int_equal(mtf_sampling_draw(&sampling, equal, 3, 0.4999), 0);
     assert_int_equal(mtf_sampling_draw(&sampling, equal, 3, 0.5001), 1);
 }
 
-static void seeds_choices_and_numbers_draw_apart(void **state) {
-    (void)state;
+TEST(seeds_choices_and_numbers_draw_apart) {
     enum { TOKENS = 1000, DRAWS = 50 };
     double scores[TOKENS] = { 0 };
     const MtfSampling sampling = { 1, 0, 1 };
@@ -86,17 +79,4 @@ static void seeds_choices_and_numbers_draw_apart(void **state) {
         same_choice += first == mtf_sampling_draw_at(&sampling, scores, TOKENS, 1, 1, i);
     }
     assert_true(same_seed < 5 && same_choice < 5);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_share_falls_on_a_token),
-        cmocka_unit_test(top_k_keeps_the_highest),
-        cmocka_unit_test(top_p_keeps_the_fewest_that_hold_it),
-        cmocka_unit_test(top_p_counts_among_the_top_k),
-        cmocka_unit_test(temperature_0_is_the_highest),
-        cmocka_unit_test(equal_scores_stay_by_their_order),
-        cmocka_unit_test(seeds_choices_and_numbers_draw_apart),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

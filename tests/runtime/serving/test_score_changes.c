@@ -11,8 +11,7 @@ static GArray *tokens(const int *values, guint n) {
 }
 
 /* Token 1 was said twice, token 4 once: 3 - 2 x 0.5 - 0.25 and 6 - 0.5 - 0.25; then token 0 gains 2, token 4 loses 100. */
-static void what_was_said_is_less_likely_and_what_is_wanted_more(void **state) {
-    (void)state;
+TEST(what_was_said_is_less_likely_and_what_is_wanted_more) {
     double scores[TOKENS] = { 2, 3, 4, 5, 6 };
     const double wanted[TOKENS] = { 4, 1.75, 4, 5, -94.75 };
     bool marks[TOKENS] = { false };
@@ -28,20 +27,11 @@ static void what_was_said_is_less_likely_and_what_is_wanted_more(void **state) {
     }
 }
 
-static void a_request_that_says_nothing_changes_nothing(void **state) {
-    (void)state;
+TEST(a_request_that_says_nothing_changes_nothing) {
     double scores[TOKENS] = { 2, 3, 4, 5, 6 };
     bool marks[TOKENS] = { false };
     g_autoptr(GArray) said = tokens((const int[]){ 1, 4, 1 }, 3);
     mtf_score_changes_apply(&(MtfScoreChanges){ 0 }, said, scores, marks);
     for (int i = 0; i < TOKENS; i++)
         assert_true(scores[i] == i + 2);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_said_is_less_likely_and_what_is_wanted_more),
-        cmocka_unit_test(a_request_that_says_nothing_changes_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -98,19 +98,15 @@ static void layouts_of_a_tiny_preset_give_its_losses(void **state) {
 }
 
 int main(int argc, char **argv) {
-    GArray *tests = g_array_new(FALSE, TRUE, sizeof(struct CMUnitTest));
     for (const MtfModelFamily *const *f = mtf_model_families(); *f != NULL; f++) {
         struct CMUnitTest test = { .name = (*f)->name,
                                    .test_func = layouts_of_a_family_give_its_losses,
                                    .initial_state = (void *)(guintptr)*f };
         if (argc > 1 && strcmp(argv[1], (*f)->name) != 0)
             continue;
-        g_array_append_val(tests, test);
+        mtf_test_add(0, test);
         test.test_func = layouts_of_a_tiny_preset_give_its_losses;
-        g_array_append_val(tests, test);
+        mtf_test_add(0, test);
     }
-    int failed = _cmocka_run_group_tests("families", (struct CMUnitTest *)(void *)tests->data,
-                                         tests->len, NULL, NULL);
-    g_array_unref(tests);
-    return failed;
+    return mtf_tests_run(NULL, NULL);
 }

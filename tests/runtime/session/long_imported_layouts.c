@@ -145,16 +145,14 @@ int main(int argc, char **argv) {
     (void)argc;
     g_autofree char *work = g_dir_make_tmp("meshtf-models-XXXXXX", NULL);
     g_autoptr(GPtrArray) folders = write_configs(work, argv + 1);
-    g_autoptr(GArray) tests = g_array_new(FALSE, TRUE, sizeof(struct CMUnitTest));
     for (guint i = 0; i < folders->len; i++) {
         char *folder = g_ptr_array_index(folders, i);
         struct CMUnitTest test = { .name = strrchr(folder, '/') + 1,
                                    .test_func = layouts_of_a_model_give_its_losses,
                                    .initial_state = folder };
-        g_array_append_val(tests, test);
+        mtf_test_add(0, test);
     }
-    int failed = _cmocka_run_group_tests("models", (struct CMUnitTest *)(void *)tests->data,
-                                         tests->len, NULL, NULL);
+    int failed = mtf_tests_run(NULL, NULL);
     for (guint i = 0; i < folders->len; i++)
         remove_folder(g_ptr_array_index(folders, i));
     g_rmdir(work);

@@ -35,8 +35,7 @@ static int check_mesh(const MtfLossModel *model, const char *mesh_text) {
     return checked;
 }
 
-static void every_rule_layout_gives_the_losses_of_one_processor(void **state) {
-    (void)state;
+TEST(every_rule_layout_gives_the_losses_of_one_processor) {
     static const char *const meshes[] = { "all:2", "all:3", "all:4",
                                           "all:6", "all:8", "rows:2;cols:2" };
     MtfLossModel model;
@@ -47,11 +46,4 @@ static void every_rule_layout_gives_the_losses_of_one_processor(void **state) {
         print_message("%s: %d layouts\n", meshes[i], checked);
     }
     mtf_loss_model_clear(&model);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_rule_layout_gives_the_losses_of_one_processor),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,23 +35,17 @@ static void check(MtfDtype dtype) {
     assert_true(mtf_verdict());
 }
 
-static void eighty_steps_under_sixteen_layouts_lose_what_one_rank_loses_in_float64(void **state) {
-    (void)state;
+TEST(eighty_steps_under_sixteen_layouts_lose_what_one_rank_loses_in_float64) {
     check(MTF_F64);
 }
 
-static void eighty_steps_under_sixteen_layouts_lose_what_one_rank_loses_in_float32(void **state) {
-    (void)state;
+TEST(eighty_steps_under_sixteen_layouts_lose_what_one_rank_loses_in_float32) {
     check(MTF_F32);
 }
 
 int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(eighty_steps_under_sixteen_layouts_lose_what_one_rank_loses_in_float64),
-        cmocka_unit_test(eighty_steps_under_sixteen_layouts_lose_what_one_rank_loses_in_float32),
-    };
     MPI_Init(&argc, &argv);
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = mtf_tests_run(NULL, NULL);
     MPI_Finalize();
     return failed;
 }

@@ -59,23 +59,18 @@ static void layouts_of_a_written_network_give_its_losses(void **state) {
     mtf_loss_model_clear(&model);
 }
 
-static void append_test(GArray *tests, const Network *network) {
-    struct CMUnitTest test = { .name = network->name,
-                               .test_func = layouts_of_a_written_network_give_its_losses,
-                               .initial_state = (void *)(guintptr)network };
-    g_array_append_val(tests, test);
+static void add_test(const Network *network) {
+    mtf_test_add(0, (struct CMUnitTest){ .name = network->name,
+                                         .test_func = layouts_of_a_written_network_give_its_losses,
+                                         .initial_state = (void *)(guintptr)network });
 }
 
 int main(int argc, char **argv) {
-    GArray *tests = g_array_new(FALSE, TRUE, sizeof(struct CMUnitTest));
     Network file = { argc > 1 ? argv[1] : "", argc > 2 ? argv[2] : "" };
     if (g_str_has_suffix(file.name, ".json"))
-        append_test(tests, &file);
+        add_test(&file);
     for (gsize i = 0; i < G_N_ELEMENTS(networks); i++)
         if (argc < 2 || strcmp(argv[1], networks[i].name) == 0)
-            append_test(tests, &networks[i]);
-    int failed = _cmocka_run_group_tests("networks", (struct CMUnitTest *)(void *)tests->data,
-                                         tests->len, NULL, NULL);
-    g_array_unref(tests);
-    return failed;
+            add_test(&networks[i]);
+    return mtf_tests_run(NULL, NULL);
 }

@@ -58,8 +58,7 @@ static void check_family(const char *family, const char *const *changes, const c
     mtf_loss_model_clear(&model);
 }
 
-static void layouts_of_a_translator_give_its_losses(void **state) {
-    (void)state;
+TEST(layouts_of_a_translator_give_its_losses) {
     static const char text[] = "one\tun\ntwo\tdeux\nthree\ttrois\nfour\tquatre\nfive\tcinq\n"
                                "six\tsix\nseven\tsept\neight\thuit\nnine\tneuf\nten\tdix\n";
     const char *const changes[] = { "layers", "1", "batch", "3", "length", "10", "d-model", "12",
@@ -73,46 +72,29 @@ static void layouts_of_a_translator_give_its_losses(void **state) {
     g_free(folder);
 }
 
-static void layouts_of_a_recommender_give_its_losses(void **state) {
-    (void)state;
+TEST(layouts_of_a_recommender_give_its_losses) {
     const char *const changes[] = { "batch", "6", "tables", "7,5", "top", "5-1", NULL };
     check_family("dlrm", changes, NULL, 40);
 }
 
-static void layouts_of_an_autoencoder_give_its_losses(void **state) {
-    (void)state;
+TEST(layouts_of_an_autoencoder_give_its_losses) {
     const char *const changes[] = { "batch", "6", "features", "9", "sizes", "7-3", NULL };
     check_family("autoencoder", changes, NULL, 40);
 }
 
 /* Space is split, too: over several axes, raggedly, into more parts than there are elements. */
-static void layouts_of_a_residual_network_give_its_losses(void **state) {
-    (void)state;
+TEST(layouts_of_a_residual_network_give_its_losses) {
     const char *const changes[] = { "batch", "3", "image", "7", "width", "2", NULL };
     check_family("resnet", changes, NULL, 30);
 }
 
-static void layouts_of_a_u_net_give_its_losses(void **state) {
-    (void)state;
+TEST(layouts_of_a_u_net_give_its_losses) {
     const char *const changes[] = { "batch", "1", "image", "6", "width", "2", NULL };
     check_family("unet", changes, NULL, 24);
 }
 
 /* 23 norms one behind the other, of 8,214 values down to 6: a rate that magnifies a rounding shows here. */
-static void layouts_of_branches_give_their_losses(void **state) {
-    (void)state;
+TEST(layouts_of_branches_give_their_losses) {
     const char *const changes[] = { "batch", "6", "image", "75", NULL };
     check_family("inception3", changes, NULL, 2);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(layouts_of_a_translator_give_its_losses),
-        cmocka_unit_test(layouts_of_a_recommender_give_its_losses),
-        cmocka_unit_test(layouts_of_an_autoencoder_give_its_losses),
-        cmocka_unit_test(layouts_of_a_residual_network_give_its_losses),
-        cmocka_unit_test(layouts_of_a_u_net_give_its_losses),
-        cmocka_unit_test(layouts_of_branches_give_their_losses),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,8 +68,7 @@ static void expect_cause(const char *rules, const char *name, double value, cons
     unlink(path);
 }
 
-static void a_variable_that_is_bad_before_the_step_is_named_with_its_rank(void **state) {
-    (void)state;
+TEST(a_variable_that_is_bad_before_the_step_is_named_with_its_rank) {
     expect_cause("hidden:all", "w2", NAN,
                  "variable \"w2\" was not a number before it, first on rank %d");
     assert_true(mtf_verdict());
@@ -78,8 +77,7 @@ static void a_variable_that_is_bad_before_the_step_is_named_with_its_rank(void *
 /* With the first feature's row of w1 at 3e38 and the others at 0 each result of the first product is
  * one term, so no order of sums matters: infinite for examples whose first feature exceeds 1.2, and
  * relu lets that through; the second product then adds infinities of both signs, since w2 has both. */
-static void an_operation_whose_result_is_the_first_bad_one_is_named(void **state) {
-    (void)state;
+TEST(an_operation_whose_result_is_the_first_bad_one_is_named) {
     char path[256];
     g_snprintf(path, sizeof path, "%s/meshtf-nan-%d.json", g_get_tmp_dir(), (int)getpid());
     PMPI_Bcast(path, (int)sizeof path, MPI_CHAR, 0, MPI_COMM_WORLD);
@@ -109,10 +107,6 @@ static void an_operation_whose_result_is_the_first_bad_one_is_named(void **state
 }
 
 int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_variable_that_is_bad_before_the_step_is_named_with_its_rank),
-        cmocka_unit_test(an_operation_whose_result_is_the_first_bad_one_is_named),
-    };
     control = mtf_mpi_tests_begin(&argc, &argv, &rank, &ranks);
-    return mtf_mpi_tests_end(control, cmocka_run_group_tests(tests, NULL, NULL));
+    return mtf_mpi_tests_end(control, mtf_tests_run(NULL, NULL));
 }

@@ -42,18 +42,15 @@ static void check_free_layouts(const char *graph, const char *sizes, MtfDtype dt
     mtf_loss_model_clear(&model);
 }
 
-static void twenty_rule_layouts_of_a_transformer_give_its_losses_in_float32(void **state) {
-    (void)state;
+TEST(twenty_rule_layouts_of_a_transformer_give_its_losses_in_float32) {
     check_rule_layouts("transformer-small", MTF_TINY_TRANSFORMER, MTF_F32, 20);
 }
 
-static void twenty_rule_layouts_of_a_transformer_give_its_losses_in_float64(void **state) {
-    (void)state;
+TEST(twenty_rule_layouts_of_a_transformer_give_its_losses_in_float64) {
     check_rule_layouts("transformer-small", MTF_TINY_TRANSFORMER, MTF_F64, 20);
 }
 
-static void layouts_of_blockwise_attention_give_its_losses(void **state) {
-    (void)state;
+TEST(layouts_of_blockwise_attention_give_its_losses) {
     check_rule_layouts("gpt-small", MTF_TINY_TRANSFORMER, MTF_F32, mtf_draws(10));
     check_rule_layouts("gpt-small", MTF_TINY_TRANSFORMER, MTF_F64, mtf_draws(20));
     check_free_layouts("gpt-small", MTF_TINY_TRANSFORMER, MTF_F64, mtf_draws(20));
@@ -76,8 +73,7 @@ static void drop_shares(MtfLossModel *model) {
 }
 
 /* Which shares are dropped depends on nothing that a layout says; also of memory in parts. */
-static void layouts_of_attention_that_drops_shares_give_its_losses(void **state) {
-    (void)state;
+TEST(layouts_of_attention_that_drops_shares_give_its_losses) {
     MtfLossModel model;
     mtf_loss_model_init(&model, "gpt-small", MTF_TINY_TRANSFORMER, MTF_F64);
     drop_shares(&model);
@@ -95,19 +91,16 @@ static void layouts_of_attention_that_drops_shares_give_its_losses(void **state)
     mtf_loss_model_clear(&model);
 }
 
-static void rule_layouts_of_an_mlp_give_its_losses(void **state) {
-    (void)state;
+TEST(rule_layouts_of_an_mlp_give_its_losses) {
     check_rule_layouts("mlp", "batch:10;features:7;hidden:12;targets:5", MTF_F32, mtf_draws(40));
     check_rule_layouts("mlp", "batch:10;features:7;hidden:12;targets:5", MTF_F64, mtf_draws(40));
 }
 
-static void free_layouts_of_an_mlp_give_its_losses(void **state) {
-    (void)state;
+TEST(free_layouts_of_an_mlp_give_its_losses) {
     check_free_layouts("mlp", "batch:10;features:7;hidden:12;targets:5", MTF_F64, mtf_draws(400));
 }
 
-static void layouts_of_a_recurrent_network_give_its_losses(void **state) {
-    (void)state;
+TEST(layouts_of_a_recurrent_network_give_its_losses) {
     static const char sizes[] = "batch:6;length:5;d_model:7;hidden:6;hidden_before:6;vocab:128";
     check_rule_layouts("lstm-small", sizes, MTF_F32, mtf_draws(10));
     check_rule_layouts("lstm-small", sizes, MTF_F64, mtf_draws(20));
@@ -117,28 +110,24 @@ static void layouts_of_a_recurrent_network_give_its_losses(void **state) {
 }
 
 /* A vector that is multiplied until it moves no more, as often on all processors. */
-static void layouts_of_a_while_loop_give_its_losses(void **state) {
-    (void)state;
+TEST(layouts_of_a_while_loop_give_its_losses) {
     static const char graph[] = "tests/golden/while.json", sizes[] = "batch:6;d:6;e:6";
     check_rule_layouts(graph, sizes, MTF_F64, mtf_draws(10));
     check_free_layouts(graph, sizes, MTF_F64, mtf_draws(40));
 }
 
-static void free_layouts_of_a_transformer_give_its_losses(void **state) {
-    (void)state;
+TEST(free_layouts_of_a_transformer_give_its_losses) {
     check_free_layouts("transformer-small", MTF_TINY_TRANSFORMER, MTF_F64, mtf_draws(20));
 }
 
 /* In float64, where rounding changes no choice; tokens are dropped. */
-static void layouts_of_routed_tokens_give_their_losses(void **state) {
-    (void)state;
+TEST(layouts_of_routed_tokens_give_their_losses) {
     check_rule_layouts("switch-small", MTF_TINY_SWITCH, MTF_F64, mtf_draws(20));
     check_free_layouts("switch-small", MTF_TINY_SWITCH, MTF_F64, mtf_draws(60));
 }
 
 /* Every order does the same additions, so losses agree to the last bit. */
-static void other_orders_of_instructions_give_the_same_bits(void **state) {
-    (void)state;
+TEST(other_orders_of_instructions_give_the_same_bits) {
     MtfLossModel model;
     double losses[2][LAYOUT_STEPS];
     mtf_loss_model_init(&model, "transformer-small", MTF_TINY_TRANSFORMER, MTF_F32);
@@ -157,8 +146,7 @@ static void other_orders_of_instructions_give_the_same_bits(void **state) {
 }
 
 /* What travels together is added up element by element as it is alone. */
-static void joined_exchanges_give_the_same_bits(void **state) {
-    (void)state;
+TEST(joined_exchanges_give_the_same_bits) {
     static const char *const graphs[] = { "transformer-small", "gpt-small" };
     double losses[2][LAYOUT_STEPS];
     g_autoptr(GRand) random = g_rand_new_with_seed(8);
@@ -182,8 +170,7 @@ static void joined_exchanges_give_the_same_bits(void **state) {
     assert_true(joined > 12);
 }
 
-static void one_wrong_element_on_one_processor_is_noticed(void **state) {
-    (void)state;
+TEST(one_wrong_element_on_one_processor_is_noticed) {
     MtfLossModel model;
     mtf_loss_model_init(&model, "mlp", "batch:10;features:7;hidden:12;targets:5", MTF_F32);
     MtfMesh mesh;
@@ -196,8 +183,7 @@ static void one_wrong_element_on_one_processor_is_noticed(void **state) {
     mtf_loss_model_clear(&model);
 }
 
-static void layouts_of_bfloat16_give_its_losses(void **state) {
-    (void)state;
+TEST(layouts_of_bfloat16_give_its_losses) {
     check_rule_layouts("transformer-small", MTF_TINY_TRANSFORMER, MTF_BF16, mtf_draws(5));
     check_rule_layouts("mlp", "batch:10;features:7;hidden:12;targets:5", MTF_BF16, mtf_draws(20));
     check_free_layouts("mlp", "batch:10;features:7;hidden:12;targets:5", MTF_BF16, mtf_draws(40));
@@ -205,8 +191,7 @@ static void layouts_of_bfloat16_give_its_losses(void **state) {
 }
 
 /* Both fall alike; they end within the noise of their roundings. */
-static void bfloat16_trains_as_float32_does(void **state) {
-    (void)state;
+TEST(bfloat16_trains_as_float32_does) {
     MtfLossModel wide, narrow;
     mtf_loss_model_init(&wide, "transformer-small", MTF_TINY_TRANSFORMER, MTF_F32);
     mtf_loss_model_init(&narrow, "transformer-small", MTF_TINY_TRANSFORMER, MTF_BF16);
@@ -216,25 +201,4 @@ static void bfloat16_trains_as_float32_does(void **state) {
         assert_true(fabs(narrow.losses[s] - wide.losses[s]) <= 0.01 * wide.losses[s]);
     mtf_loss_model_clear(&wide);
     mtf_loss_model_clear(&narrow);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(other_orders_of_instructions_give_the_same_bits),
-        cmocka_unit_test(joined_exchanges_give_the_same_bits),
-        cmocka_unit_test(one_wrong_element_on_one_processor_is_noticed),
-        cmocka_unit_test(twenty_rule_layouts_of_a_transformer_give_its_losses_in_float32),
-        cmocka_unit_test(twenty_rule_layouts_of_a_transformer_give_its_losses_in_float64),
-        cmocka_unit_test(layouts_of_routed_tokens_give_their_losses),
-        cmocka_unit_test(layouts_of_blockwise_attention_give_its_losses),
-        cmocka_unit_test(layouts_of_attention_that_drops_shares_give_its_losses),
-        cmocka_unit_test(rule_layouts_of_an_mlp_give_its_losses),
-        cmocka_unit_test(layouts_of_bfloat16_give_its_losses),
-        cmocka_unit_test(bfloat16_trains_as_float32_does),
-        cmocka_unit_test(free_layouts_of_an_mlp_give_its_losses),
-        cmocka_unit_test(layouts_of_a_recurrent_network_give_its_losses),
-        cmocka_unit_test(layouts_of_a_while_loop_give_its_losses),
-        cmocka_unit_test(free_layouts_of_a_transformer_give_its_losses),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -362,37 +362,32 @@ static void run_network(guint32 seed) {
     bench_clear(&bench);
 }
 
-static void every_strategy_of_every_operation_on_one_axis(void **state) {
-    (void)state;
+TEST(every_strategy_of_every_operation_on_one_axis) {
     guint32 first = mtf_first_seed();
     for (guint32 seed = first; seed < first + (guint32)mtf_draws(60); seed++)
         run_graph(seed, seed % 2 ? "a:2" : "a:3", false);
 }
 
-static void every_strategy_of_every_operation_on_two_axes(void **state) {
-    (void)state;
+TEST(every_strategy_of_every_operation_on_two_axes) {
     guint32 first = mtf_first_seed() + 100;
     for (guint32 seed = first; seed < first + (guint32)mtf_draws(30); seed++)
         run_graph(seed, seed % 2 ? "a:2;b:2" : "a:2;b:3", false);
 }
 
-static void every_strategy_of_every_operation_on_three_axes(void **state) {
-    (void)state;
+TEST(every_strategy_of_every_operation_on_three_axes) {
     /* Others take longer. */
     guint32 first = mtf_first_seed() + 200;
     for (guint32 seed = first + (mtf_tries_all() ? 0 : 6); seed < first + 8; seed++)
         run_graph(seed, "a:2;b:2;c:2", false);
 }
 
-static void drawn_layouts_of_drawn_networks(void **state) {
-    (void)state;
+TEST(drawn_layouts_of_drawn_networks) {
     guint32 first = mtf_first_seed() + 1000;
     for (guint32 seed = first; seed < first + (guint32)mtf_draws(800); seed++)
         run_network(seed);
 }
 
-static void every_strategy_of_every_layer(void **state) {
-    (void)state;
+TEST(every_strategy_of_every_layer) {
     static const char *const meshes[] = { "a:2", "a:3", "a:2;b:2" };
     guint32 first = mtf_first_seed() + 3000;
     for (guint32 seed = first; seed < first + (guint32)mtf_draws(60); seed++)
@@ -400,19 +395,6 @@ static void every_strategy_of_every_layer(void **state) {
 }
 
 /* Of the runs above. */
-static void many_exchanges_were_late(void **state) {
-    (void)state;
+TEST(many_exchanges_were_late) {
     assert_true(n_late > 1000);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_strategy_of_every_operation_on_one_axis),
-        cmocka_unit_test(every_strategy_of_every_operation_on_two_axes),
-        cmocka_unit_test(every_strategy_of_every_operation_on_three_axes),
-        cmocka_unit_test(every_strategy_of_every_layer),
-        cmocka_unit_test(drawn_layouts_of_drawn_networks),
-        cmocka_unit_test(many_exchanges_were_late),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

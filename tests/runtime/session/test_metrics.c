@@ -8,8 +8,7 @@
 #include <math.h>
 #include <unistd.h>
 
-static void a_line_holds_the_step_and_its_rates(void **state) {
-    (void)state;
+TEST(a_line_holds_the_step_and_its_rates) {
     MtfStepRecord record = { .step = 7,
                              .loss = 2.5,
                              .seconds = 0.5,
@@ -22,8 +21,7 @@ static void a_line_holds_the_step_and_its_rates(void **state) {
         "\"processor_seconds\":0.25,\"communication_seconds\":0.125,\"tokens_per_second\":200}");
 }
 
-static void what_is_known_of_a_step_is_in_its_line(void **state) {
-    (void)state;
+TEST(what_is_known_of_a_step_is_in_its_line) {
     MtfStepRecord record = { .step = 1,
                              .loss = 2,
                              .evaluated = true,
@@ -46,15 +44,13 @@ static void what_is_known_of_a_step_is_in_its_line(void **state) {
         "\"resident_bytes\":2000}");
 }
 
-static void a_loss_that_is_no_number_is_null(void **state) {
-    (void)state;
+TEST(a_loss_that_is_no_number_is_null) {
     MtfStepRecord record = { .step = 1, .loss = NAN, .seconds = 1 };
     g_autofree char *line = mtf_metrics_line(&record, 1, "examples");
     assert_non_null(strstr(line, "\"loss\":null"));
 }
 
-static void every_step_is_in_the_file_as_soon_as_it_is_done(void **state) {
-    (void)state;
+TEST(every_step_is_in_the_file_as_soon_as_it_is_done) {
     g_autofree char *path = g_strdup_printf("%s/meshtf-metrics-%d", g_get_tmp_dir(), (int)getpid());
     MtfMetrics *metrics = mtf_metrics_open(path, &(MtfMetricsRun){ 0, 3, 10, "tokens" }, NULL);
     assert_non_null(metrics);
@@ -72,8 +68,7 @@ static void every_step_is_in_the_file_as_soon_as_it_is_done(void **state) {
 
 /* A run that was killed had written steps 1 to 4 and half a line; one that goes on from step 2
  * keeps two lines and writes the third. */
-static void a_run_that_goes_on_keeps_the_lines_before_it_as_they_were(void **state) {
-    (void)state;
+TEST(a_run_that_goes_on_keeps_the_lines_before_it_as_they_were) {
     g_autofree char *path = g_strdup_printf("%s/meshtf-metrics-%d", g_get_tmp_dir(), (int)getpid());
     const char *before = "{\"step\":1,\"loss\":5}\n{\"step\":2,\"loss\":4.0}\n"
                          "{\"step\":3,\"loss\":3}\n{\"step\":4,\"loss\":2}\n{\"step\":5,\"lo";
@@ -90,8 +85,7 @@ static void a_run_that_goes_on_keeps_the_lines_before_it_as_they_were(void **sta
     unlink(path);
 }
 
-static void a_full_disk_is_a_failure(void **state) {
-    (void)state;
+TEST(a_full_disk_is_a_failure) {
     g_autoptr(GError) error = NULL;
     MtfMetrics *metrics =
         mtf_metrics_open("/dev/full", &(MtfMetricsRun){ 0, 1, 1, "tokens" }, NULL);
@@ -101,25 +95,11 @@ static void a_full_disk_is_a_failure(void **state) {
     mtf_metrics_close(metrics);
 }
 
-static void the_median_leaves_the_first_step_out(void **state) {
-    (void)state;
+TEST(the_median_leaves_the_first_step_out) {
     MtfStepRecord records[] = {
         { .seconds = 100 }, { .seconds = 3 }, { .seconds = 1 }, { .seconds = 2 }, { .seconds = 9 }
     };
     assert_true(mtf_median_seconds(records, 1) == 100);
     assert_true(mtf_median_seconds(records, 4) == 2);
     assert_true(mtf_median_seconds(records, 5) == 2.5);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_line_holds_the_step_and_its_rates),
-        cmocka_unit_test(what_is_known_of_a_step_is_in_its_line),
-        cmocka_unit_test(a_loss_that_is_no_number_is_null),
-        cmocka_unit_test(every_step_is_in_the_file_as_soon_as_it_is_done),
-        cmocka_unit_test(a_run_that_goes_on_keeps_the_lines_before_it_as_they_were),
-        cmocka_unit_test(a_full_disk_is_a_failure),
-        cmocka_unit_test(the_median_leaves_the_first_step_out),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,8 +55,7 @@ static void losses_are_those_of_one_processor(const char *config) {
     mtf_loss_model_clear(&model);
 }
 
-static void short_convolutions_are_split_like_anything(void **state) {
-    (void)state;
+TEST(short_convolutions_are_split_like_anything) {
     losses_are_those_of_one_processor(
         "{'model_type': 'lfm2', " SIZES
         "'num_hidden_layers': 2, 'block_multiple_of': 4, 'conv_bias': true, "
@@ -64,8 +63,7 @@ static void short_convolutions_are_split_like_anything(void **state) {
 }
 
 /* Ragged heads of values, two of which share one of keys; the loop's state is a matrix of each. */
-static void states_of_the_delta_rule_are_split_like_anything(void **state) {
-    (void)state;
+TEST(states_of_the_delta_rule_are_split_like_anything) {
     losses_are_those_of_one_processor(
         "{'model_type': 'qwen3_next', " SIZES
         "'num_hidden_layers': 2, 'head_dim': 8, 'full_attention_interval': 2, "
@@ -73,16 +71,14 @@ static void states_of_the_delta_rule_are_split_like_anything(void **state) {
         "'num_experts': 4, 'num_experts_per_tok': 2, 'moe_intermediate_size': 6, 'shared_expert_intermediate_size': 5}");
 }
 
-static void states_of_selective_scans_are_split_like_anything(void **state) {
-    (void)state;
+TEST(states_of_selective_scans_are_split_like_anything) {
     losses_are_those_of_one_processor(
         "{'model_type': 'falcon_mamba', 'vocab_size': 256, 'hidden_size': 8, 'num_hidden_layers': 2, 'state_size': 5, "
         "'time_step_rank': 3, 'intermediate_size': 14}");
 }
 
 /* Two groups of three heads. */
-static void states_of_heads_are_split_like_anything(void **state) {
-    (void)state;
+TEST(states_of_heads_are_split_like_anything) {
     losses_are_those_of_one_processor(
         "{'model_type': 'granitemoehybrid', " SIZES
         "'num_hidden_layers': 2, 'layer_types': ['mamba', 'attention'], "
@@ -91,21 +87,9 @@ static void states_of_heads_are_split_like_anything(void **state) {
 }
 
 /* Layers of one part each: two groups of heads with norms of their own, experts without gates, attention. */
-static void layers_of_one_part_are_split_like_anything(void **state) {
-    (void)state;
+TEST(layers_of_one_part_are_split_like_anything) {
     losses_are_those_of_one_processor(
         "{'model_type': 'nemotron_h', " SIZES
         "'hybrid_override_pattern': 'ME*', 'head_dim': 4, 'mamba_num_heads': 6, 'mamba_head_dim': 4, 'n_groups': 2, "
         "'ssm_state_size': 5, 'n_routed_experts': 4, 'moe_intermediate_size': 6, 'moe_shared_expert_intermediate_size': 5}");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(short_convolutions_are_split_like_anything),
-        cmocka_unit_test(states_of_the_delta_rule_are_split_like_anything),
-        cmocka_unit_test(states_of_selective_scans_are_split_like_anything),
-        cmocka_unit_test(states_of_heads_are_split_like_anything),
-        cmocka_unit_test(layers_of_one_part_are_split_like_anything),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,8 +56,7 @@ static void check_transformer(MtfDtype dtype, int microbatches, const char *mesh
         }
 }
 
-static void a_transformer_trains_to_the_same_bits(void **state) {
-    (void)state;
+TEST(a_transformer_trains_to_the_same_bits) {
     check_transformer(MTF_F32, 1, "", "");
     check_transformer(MTF_F32, 3, "rows:2", "batch:rows");
     check_transformer(MTF_F32, 1, "rows:2;cols:2", "batch:rows;heads:cols;d_ff:cols");
@@ -67,8 +66,7 @@ static void a_transformer_trains_to_the_same_bits(void **state) {
 
 /* Free layouts shard what lies with the host unevenly, too; the same layout twice gives the same bits, and
  * nothing is read that was not written (debug builds poison it). */
-static void any_layout_of_what_lies_with_the_host_runs(void **state) {
-    (void)state;
+TEST(any_layout_of_what_lies_with_the_host_runs) {
     static const int devices[] = { 2, 3, 4, 6 };
     MtfTrainingPlan wanted = {
         .graph = "transformer-small", .sizes = MTF_TINY_TRANSFORMER, .mesh = "", .rules = ""
@@ -86,12 +84,4 @@ static void any_layout_of_what_lies_with_the_host_runs(void **state) {
         g_autoptr(MtfProgram) again = mtf_lower(there, layout);
         assert_int_equal(mtf_train_both(program, again, "LICENSE", SEED, 1), MTF_SAME_ALL);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_transformer_trains_to_the_same_bits),
-        cmocka_unit_test(any_layout_of_what_lies_with_the_host_runs),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -79,8 +79,7 @@ static void check_transformer(MtfDtype dtype, int microbatches) {
     check_layers(plan->graph, MTF_RECOMPUTE_LAYERS, 1, "LICENSE");
 }
 
-static void a_transformer_trains_to_the_same_bits(void **state) {
-    (void)state;
+TEST(a_transformer_trains_to_the_same_bits) {
     check_transformer(MTF_F32, 1);
     check_transformer(MTF_F64, 1);
     check_transformer(MTF_F32, 3);
@@ -101,8 +100,7 @@ static const char dropping[] =
     "'inputs': ['layer/h', 'y']}, {'name': 'sq', 'op': 'square', 'inputs': ['z']}, {'name': 'l', 'op': 'reduce_mean', 'inputs': "
     "['sq'], 'dims': []}], 'loss': 'l', 'optimizer': {'kind': 'adam', 'rate': 0.05}}";
 
-static void dropout_drops_the_same_again(void **state) {
-    (void)state;
+TEST(dropout_drops_the_same_again) {
     g_autoptr(MtfGraph) forward = mtf_test_graph(dropping);
     g_autoptr(MtfGraph) graph = mtf_training_graph(forward, NULL);
     check_graph(graph, MTF_RECOMPUTE_CHEAP, NULL);
@@ -110,8 +108,7 @@ static void dropout_drops_the_same_again(void **state) {
 }
 
 /* The check is one: a clone of another stream drops other elements. */
-static void a_clone_with_random_numbers_of_its_own_is_noticed(void **state) {
-    (void)state;
+TEST(a_clone_with_random_numbers_of_its_own_is_noticed) {
     g_autoptr(MtfGraph) forward = mtf_test_graph(dropping);
     g_autoptr(MtfGraph) graph = mtf_training_graph(forward, NULL);
     g_autoptr(MtfGraph) again = mtf_graph_copy(graph);
@@ -126,13 +123,4 @@ static void a_clone_with_random_numbers_of_its_own_is_noticed(void **state) {
     g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
     g_autoptr(MtfProgram) other = mtf_lower(again, same);
     assert_int_equal(mtf_train_both(program, other, NULL, SEED, STEPS), 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_transformer_trains_to_the_same_bits),
-        cmocka_unit_test(dropout_drops_the_same_again),
-        cmocka_unit_test(a_clone_with_random_numbers_of_its_own_is_noticed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

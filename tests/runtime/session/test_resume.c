@@ -33,8 +33,7 @@ static void check(const MtfChain *chain) {
     assert_true(mtf_verdict());
 }
 
-static void a_run_goes_on_under_any_layout_in_float64(void **state) {
-    (void)state;
+TEST(a_run_goes_on_under_any_layout_in_float64) {
     check(&(MtfChain){ .graph = "transformer-small",
                        .sizes = MTF_TINY_TRANSFORMER,
                        .dtype = MTF_F64,
@@ -49,8 +48,7 @@ static void a_run_goes_on_under_any_layout_in_float64(void **state) {
                        .steps = STEPS });
 }
 
-static void a_run_goes_on_under_any_layout_in_float32(void **state) {
-    (void)state;
+TEST(a_run_goes_on_under_any_layout_in_float32) {
     check(&(MtfChain){ .graph = "transformer-small",
                        .sizes = MTF_TINY_TRANSFORMER,
                        .dtype = MTF_F32,
@@ -59,8 +57,7 @@ static void a_run_goes_on_under_any_layout_in_float32(void **state) {
                        .steps = STEPS });
 }
 
-static void a_run_goes_on_under_its_own_layout_bit_for_bit(void **state) {
-    (void)state;
+TEST(a_run_goes_on_under_its_own_layout_bit_for_bit) {
     for (gsize i = 0; i < G_N_ELEMENTS(transformer_links); i++) {
         const MtfChainLink links[] = { transformer_links[i], transformer_links[i] };
         MtfMesh mesh;
@@ -80,13 +77,8 @@ static void a_run_goes_on_under_its_own_layout_bit_for_bit(void **state) {
 }
 
 int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_run_goes_on_under_any_layout_in_float64),
-        cmocka_unit_test(a_run_goes_on_under_any_layout_in_float32),
-        cmocka_unit_test(a_run_goes_on_under_its_own_layout_bit_for_bit),
-    };
     MPI_Init(&argc, &argv);
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = mtf_tests_run(NULL, NULL);
     MPI_Finalize();
     return failed;
 }

@@ -27,8 +27,7 @@ static void check_rules(MtfDtype dtype, int parts, const char *mesh, const char 
 }
 
 /* Three ranks have 1, 1 and 2 of four parts, and 2, 3 and 3 of eight; six have 1 and 2. */
-static void rings_give_the_losses_of_whole_attention(void **state) {
-    (void)state;
+TEST(rings_give_the_losses_of_whole_attention) {
     check_rules(MTF_F64, 2, "ring:1", "");
     check_rules(MTF_F64, 2, "ring:2", SPLIT);
     check_rules(MTF_F64, 8, "ring:2", SPLIT);
@@ -61,8 +60,7 @@ static void drop_shares(MtfLossModel *model) {
 }
 
 /* What is dropped has the same places whether memory is whole or goes round. */
-static void rings_drop_the_shares_of_whole_attention(void **state) {
-    (void)state;
+TEST(rings_drop_the_shares_of_whole_attention) {
     MtfLossModel model;
     mtf_loss_model_init(&model, "gpt-small", MTF_TINY_TRANSFORMER, MTF_F64);
     drop_shares(&model);
@@ -74,19 +72,9 @@ static void rings_drop_the_shares_of_whole_attention(void **state) {
     mtf_loss_model_clear(&model);
 }
 
-static void drawn_layouts_of_rings_give_the_losses_of_whole_attention(void **state) {
-    (void)state;
+TEST(drawn_layouts_of_rings_give_the_losses_of_whole_attention) {
     MtfLossModel model;
     ring_model(&model, MTF_F64, 4);
     mtf_check_drawn_losses(&model, MTF_F64);
     mtf_loss_model_clear(&model);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rings_give_the_losses_of_whole_attention),
-        cmocka_unit_test(rings_drop_the_shares_of_whole_attention),
-        cmocka_unit_test(drawn_layouts_of_rings_give_the_losses_of_whole_attention),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -159,15 +159,7 @@ static int check_family(const char *name) {
     return flipped;
 }
 
-static void losses_are_the_same_until_rounding_decides_otherwise(void **state) {
-    (void)state;
+TEST(losses_are_the_same_until_rounding_decides_otherwise) {
     /* Of as many draws twice, nearly all, by the processor and its kernels. */
     assert_true(check_family("resnet") + check_family("densenet") > 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(losses_are_the_same_until_rounding_decides_otherwise),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

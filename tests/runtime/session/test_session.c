@@ -314,21 +314,18 @@ static void run_plans(bool only_mpi) {
             trained_bits(i, joined, only_mpi);
 }
 
-static void a_run_sends_what_its_plan_says(void **state) {
-    (void)state;
+TEST(a_run_sends_what_its_plan_says) {
     run_plans(true);
     assert_true(mtf_verdict());
 }
 
-static void through_the_window_no_message_is_sent(void **state) {
-    (void)state;
+TEST(through_the_window_no_message_is_sent) {
     run_plans(false);
     assert_true(mtf_verdict());
 }
 
 /* Both ways of exchanging, while computing and not. */
-static void exchanges_that_stay_under_way_leave_the_same_bits(void **state) {
-    (void)state;
+TEST(exchanges_that_stay_under_way_leave_the_same_bits) {
     int under_way = 0;
     for (int i = 0; i < (int)G_N_ELEMENTS(plans); i++)
         for (int only_mpi = 0; is_of_all_ranks(&plans[i]) && only_mpi < 2; only_mpi++) {
@@ -343,8 +340,7 @@ static void exchanges_that_stay_under_way_leave_the_same_bits(void **state) {
 }
 
 /* Sums are taken element by element in the order of the ranks, whatever travels beside them. */
-static void joined_exchanges_leave_the_same_bits(void **state) {
-    (void)state;
+TEST(joined_exchanges_leave_the_same_bits) {
     int saved = 0;
     for (int i = 0; i < (int)G_N_ELEMENTS(plans); i++) {
         if (!is_of_all_ranks(&plans[i]))
@@ -378,8 +374,7 @@ static void write_mlp_plan(double rate, int processors, char *path, gsize size) 
         path, size);
 }
 
-static void a_wrong_number_of_ranks_is_told_what_to_type(void **state) {
-    (void)state;
+TEST(a_wrong_number_of_ranks_is_told_what_to_type) {
     char path[256];
     write_mlp_plan(0, ranks + 1, path, sizeof path);
     MtfRunOptions options = make_options(path, NULL);
@@ -389,8 +384,7 @@ static void a_wrong_number_of_ranks_is_told_what_to_type(void **state) {
     assert_true(mtf_verdict());
 }
 
-static void a_missing_data_file_is_bad_input(void **state) {
-    (void)state;
+TEST(a_missing_data_file_is_bad_input) {
     char path[256];
     MtfTrainingPlan wanted = TRANSFORMER("", "batch:all");
     g_autofree char *mesh = g_strdup_printf("all:%d", ranks);
@@ -404,8 +398,7 @@ static void a_missing_data_file_is_bad_input(void **state) {
     assert_true(mtf_verdict());
 }
 
-static void a_plan_that_one_rank_lacks_stops_all(void **state) {
-    (void)state;
+TEST(a_plan_that_one_rank_lacks_stops_all) {
     char path[256], other[300];
     write_mlp_plan(0, ranks, path, sizeof path);
     g_snprintf(other, sizeof other, "%s%s", path, rank == ranks - 1 ? ".missing" : "");
@@ -418,8 +411,7 @@ static void a_plan_that_one_rank_lacks_stops_all(void **state) {
     assert_true(mtf_verdict());
 }
 
-static void different_plans_on_different_ranks_stop_all(void **state) {
-    (void)state;
+TEST(different_plans_on_different_ranks_stop_all) {
     char path[256], other[256];
     write_mlp_plan(0.5, ranks, path, sizeof path);
     write_mlp_plan(0.25, ranks, other, sizeof other);
@@ -431,8 +423,7 @@ static void different_plans_on_different_ranks_stop_all(void **state) {
     assert_true(mtf_verdict());
 }
 
-static void a_loss_that_is_not_finite_ends_the_run(void **state) {
-    (void)state;
+TEST(a_loss_that_is_not_finite_ends_the_run) {
     char path[256];
     write_mlp_plan(1e30, ranks, path, sizeof path);
     MtfRunOptions options = make_options(path, NULL);
@@ -443,8 +434,7 @@ static void a_loss_that_is_not_finite_ends_the_run(void **state) {
     assert_true(mtf_verdict());
 }
 
-static void metrics_that_cannot_be_written_are_bad_input(void **state) {
-    (void)state;
+TEST(metrics_that_cannot_be_written_are_bad_input) {
     char path[256];
     write_mlp_plan(0, ranks, path, sizeof path);
     MtfRunOptions options = make_options(path, NULL);
@@ -467,8 +457,7 @@ static double difference_of(const char *table, const char *name) {
     return g_ascii_strtod(end, NULL);
 }
 
-static void verification_finds_equal_runs_equal_and_others_different(void **state) {
-    (void)state;
+TEST(verification_finds_equal_runs_equal_and_others_different) {
     char path[256];
     MtfSession session;
     g_autoptr(GError) error = NULL;
@@ -491,21 +480,8 @@ static void verification_finds_equal_runs_equal_and_others_different(void **stat
 }
 
 int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_run_sends_what_its_plan_says),
-        cmocka_unit_test(through_the_window_no_message_is_sent),
-        cmocka_unit_test(joined_exchanges_leave_the_same_bits),
-        cmocka_unit_test(exchanges_that_stay_under_way_leave_the_same_bits),
-        cmocka_unit_test(a_wrong_number_of_ranks_is_told_what_to_type),
-        cmocka_unit_test(a_missing_data_file_is_bad_input),
-        cmocka_unit_test(a_plan_that_one_rank_lacks_stops_all),
-        cmocka_unit_test(different_plans_on_different_ranks_stop_all),
-        cmocka_unit_test(a_loss_that_is_not_finite_ends_the_run),
-        cmocka_unit_test(metrics_that_cannot_be_written_are_bad_input),
-        cmocka_unit_test(verification_finds_equal_runs_equal_and_others_different),
-    };
     control = mtf_mpi_tests_begin(&argc, &argv, &rank, &ranks);
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = mtf_tests_run(NULL, NULL);
     remove_plans();
     return mtf_mpi_tests_end(control, failed);
 }

@@ -24,8 +24,7 @@ static void check_rules(MtfDtype dtype, int parts, const char *mesh, const char 
 
 /* Three ranks have 1, 1 and 2 of four parts; memory whose positions three ranks split otherwise is
  * brought to its parts by an exchange. */
-static void split_keys_give_the_losses_of_whole_ones(void **state) {
-    (void)state;
+TEST(split_keys_give_the_losses_of_whole_ones) {
     static const char split[] = "memory_length/parts:keys;memory_length:keys";
     check_rules(MTF_F64, 2, "keys:1", "");
     check_rules(MTF_F64, 2, "keys:2", split);
@@ -38,18 +37,9 @@ static void split_keys_give_the_losses_of_whole_ones(void **state) {
     check_rules(MTF_BF16, 2, "keys:2", split);
 }
 
-static void drawn_layouts_of_split_keys_give_the_losses_of_whole_ones(void **state) {
-    (void)state;
+TEST(drawn_layouts_of_split_keys_give_the_losses_of_whole_ones) {
     MtfLossModel model;
     split_model(&model, MTF_F64, 4);
     mtf_check_drawn_losses(&model, MTF_F64);
     mtf_loss_model_clear(&model);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(split_keys_give_the_losses_of_whole_ones),
-        cmocka_unit_test(drawn_layouts_of_split_keys_give_the_losses_of_whole_ones),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

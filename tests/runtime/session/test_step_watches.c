@@ -70,8 +70,7 @@ static double changed_squares(const MtfSession *session, int tensor) {
 }
 
 /* With momentum the first step takes RATE times the gradient from each variable. */
-static void without_clipping_the_norm_is_that_of_what_a_step_changes(void **state) {
-    (void)state;
+TEST(without_clipping_the_norm_is_that_of_what_a_step_changes) {
     static const char *const rules[] = { "batch:all", "hidden:all", "features:all;targets:all" };
     for (gsize r = 0; r < G_N_ELEMENTS(rules); r++) {
         MtfSession session;
@@ -127,8 +126,7 @@ static double reference_norm(const MtfSession *session) {
     return sqrt(sum);
 }
 
-static void with_clipping_the_norm_is_that_of_the_gradients_before_it(void **state) {
-    (void)state;
+TEST(with_clipping_the_norm_is_that_of_the_gradients_before_it) {
     char *text[] = { (char[]){ "LICENSE" }, NULL };
     MtfSession session;
     g_autofree char *mesh = g_strdup_printf("all:%d", ranks);
@@ -180,8 +178,7 @@ static int count_tensors(const cJSON *root, int row) {
 }
 
 /* However many messages they make, the gradients of all variables and the loss are exchanged. */
-static void a_trace_tells_how_many_tensors_travel_together(void **state) {
-    (void)state;
+TEST(a_trace_tells_how_many_tensors_travel_together) {
     MtfSession session;
     char path[256];
     shared_path(path, sizeof path);
@@ -219,8 +216,7 @@ static void a_trace_tells_how_many_tensors_travel_together(void **state) {
     assert_true(mtf_verdict());
 }
 
-static void a_trace_has_a_row_for_every_rank_with_all_it_ran_in_those_steps(void **state) {
-    (void)state;
+TEST(a_trace_has_a_row_for_every_rank_with_all_it_ran_in_those_steps) {
     MtfSession session;
     char path[256];
     shared_path(path, sizeof path);
@@ -248,12 +244,6 @@ static void a_trace_has_a_row_for_every_rank_with_all_it_ran_in_those_steps(void
 }
 
 int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_clipping_the_norm_is_that_of_what_a_step_changes),
-        cmocka_unit_test(with_clipping_the_norm_is_that_of_the_gradients_before_it),
-        cmocka_unit_test(a_trace_tells_how_many_tensors_travel_together),
-        cmocka_unit_test(a_trace_has_a_row_for_every_rank_with_all_it_ran_in_those_steps),
-    };
     control = mtf_mpi_tests_begin(&argc, &argv, &rank, &ranks);
-    return mtf_mpi_tests_end(control, cmocka_run_group_tests(tests, NULL, NULL));
+    return mtf_mpi_tests_end(control, mtf_tests_run(NULL, NULL));
 }

@@ -12,16 +12,14 @@
 static MPI_Comm control;
 static int rank, ranks;
 
-static void ranks_without_errors_agree(void **state) {
-    (void)state;
+TEST(ranks_without_errors_agree) {
     GError *error = NULL;
     mtf_expect(mtf_agree(control, NULL, &error), "no agreement");
     mtf_expect(error == NULL, "an error from nowhere");
     assert_true(mtf_verdict());
 }
 
-static void the_lowest_failing_ranks_error_reaches_all(void **state) {
-    (void)state;
+TEST(the_lowest_failing_ranks_error_reaches_all) {
     GError *local = NULL;
     g_autoptr(GError) error = NULL;
     if (rank >= ranks / 2)
@@ -36,8 +34,7 @@ static void the_lowest_failing_ranks_error_reaches_all(void **state) {
     assert_true(mtf_verdict());
 }
 
-static void a_failure_stays_a_failure(void **state) {
-    (void)state;
+TEST(a_failure_stays_a_failure) {
     GError *local = NULL;
     g_autoptr(GError) error = NULL;
     if (rank == 0)
@@ -48,8 +45,7 @@ static void a_failure_stays_a_failure(void **state) {
 }
 
 /* The second half of each comes after the first of the next: three are under way, of which the second fails. */
-static void halves_may_lie_apart(void **state) {
-    (void)state;
+TEST(halves_may_lie_apart) {
     MtfAgreement steps[3];
     g_autoptr(GError) error = NULL;
     for (int i = 0; i < 3; i++) {
@@ -71,8 +67,7 @@ static void halves_may_lie_apart(void **state) {
     assert_true(mtf_verdict());
 }
 
-static void a_value_without_a_root_is_ones_own(void **state) {
-    (void)state;
+TEST(a_value_without_a_root_is_ones_own) {
     MtfAgreement own;
     int asked;
     mtf_agreement_begin(&own, control, NULL, 0);
@@ -81,8 +76,7 @@ static void a_value_without_a_root_is_ones_own(void **state) {
     assert_true(mtf_verdict());
 }
 
-static void equal_texts_agree_and_others_do_not(void **state) {
-    (void)state;
+TEST(equal_texts_agree_and_others_do_not) {
     g_autoptr(GError) error = NULL;
     mtf_expect(mtf_agree_same(control, "0123456789abcdef", "plan", NULL), "equal texts differ");
     bool same = mtf_agree_same(control, rank == ranks - 1 ? "other" : "0123456789", "plan", &error);
@@ -92,8 +86,7 @@ static void equal_texts_agree_and_others_do_not(void **state) {
     assert_true(mtf_verdict());
 }
 
-static void numbers_are_shared(void **state) {
-    (void)state;
+TEST(numbers_are_shared) {
     mtf_expect(mtf_agree_first(control, rank + 5) == 5, "not rank 0's number");
     mtf_expect(mtf_agree_largest(control, rank) == ranks - 1, "not the largest number");
     double sums[] = { rank, 1 }, maxima[] = { rank, -rank };
@@ -105,15 +98,6 @@ static void numbers_are_shared(void **state) {
 }
 
 int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranks_without_errors_agree),
-        cmocka_unit_test(the_lowest_failing_ranks_error_reaches_all),
-        cmocka_unit_test(a_failure_stays_a_failure),
-        cmocka_unit_test(halves_may_lie_apart),
-        cmocka_unit_test(a_value_without_a_root_is_ones_own),
-        cmocka_unit_test(equal_texts_agree_and_others_do_not),
-        cmocka_unit_test(numbers_are_shared),
-    };
     control = mtf_mpi_tests_begin(&argc, &argv, &rank, &ranks);
-    return mtf_mpi_tests_end(control, cmocka_run_group_tests(tests, NULL, NULL));
+    return mtf_mpi_tests_end(control, mtf_tests_run(NULL, NULL));
 }

@@ -27,8 +27,7 @@ static MtfAsked asked_by(int number) {
     return asked;
 }
 
-static void each_signal_asks_for_what_it_says(void **state) {
-    (void)state;
+TEST(each_signal_asks_for_what_it_says) {
     assert_int_equal(mtf_stop_signals_take(), MTF_ASKED_NOTHING);
     assert_int_equal(asked_by(SIGUSR1), MTF_ASKED_CHECKPOINT);
     assert_int_equal(mtf_stop_signals_take(), MTF_ASKED_NOTHING);
@@ -55,8 +54,7 @@ static float *ones(int count) {
     return numbers;
 }
 
-static void signals_amid_products_leave_the_heap_alone(void **state) {
-    (void)state;
+TEST(signals_amid_products_leave_the_heap_alone) {
     int noted = 0, wrong = 0;
     pid_t child = storm();
     for (int round = 0; round < 1000; round++) {
@@ -85,10 +83,6 @@ static void signals_amid_products_leave_the_heap_alone(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_signal_asks_for_what_it_says),
-        cmocka_unit_test(signals_amid_products_leave_the_heap_alone),
-    };
     mtf_stop_signals_watch();
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return mtf_tests_run(NULL, NULL);
 }

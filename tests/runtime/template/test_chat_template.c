@@ -28,8 +28,7 @@ static void judge(const MtfJson *row) {
     assert_true(error == NULL || mtf_error_exit_status(error) == 2);
 }
 
-static void conversations_are_spelled_as_jinja_does(void **state) {
-    (void)state;
+TEST(conversations_are_spelled_as_jinja_does) {
     g_autoptr(MtfJsonDocument) document =
         mtf_json_document_load("tests/golden/chat/cases.json", NULL);
     assert_non_null(document);
@@ -48,8 +47,7 @@ static void refuses(const char *text, const char *why) {
         fail_msg("\"%s\" does not say \"%s\"", error->message, why);
 }
 
-static void what_is_not_supported_is_told_by_name_and_line(void **state) {
-    (void)state;
+TEST(what_is_not_supported_is_told_by_name_and_line) {
     refuses("\n{% macro f(x) %}{% endmacro %}", "t.jinja: line 2: the statement \"macro\" is not");
     refuses("a\n\n{{ x | sort }}", "line 3: the filter \"sort\" is not supported");
     refuses("{{ x is callable }}", "line 1: the test \"callable\"");
@@ -57,8 +55,7 @@ static void what_is_not_supported_is_told_by_name_and_line(void **state) {
     refuses("{{ lipsum() }}", "the function \"lipsum\"");
 }
 
-static void malformed_templates_are_told(void **state) {
-    (void)state;
+TEST(malformed_templates_are_told) {
     refuses("{{ 'a", "a text in quotes has no end");
     refuses("{{ a", "a tag has no end");
     refuses("{# a", "a comment has no end");
@@ -96,8 +93,7 @@ static void says(const char *text, const char *wanted) {
     assert_string_equal(said, wanted);
 }
 
-static void a_sign_binds_before_filters_and_behind_members(void **state) {
-    (void)state;
+TEST(a_sign_binds_before_filters_and_behind_members) {
     says("{{ -7|string + '!' }}", "-7!");
     says("{{ -2 is even }}", "True");
     says("{{ -[1, 2][1] }}{{ -{'a': 3}.a|string }}", "-2-3");
@@ -116,8 +112,7 @@ static void fails(const char *text, const char *why) {
         fail_msg("\"%s\" does not say \"%s\"", error->message, why);
 }
 
-static void what_goes_wrong_is_told_by_line(void **state) {
-    (void)state;
+TEST(what_goes_wrong_is_told_by_line) {
     fails("a\n{{ raise_exception('no ' + 'tools') }}", "t: line 2: no tools");
     fails("\n\n{{ messages[0] }}", "line 3: something that is not defined has no \"members\"");
     fails("{% for a in range(1000) %}{% for b in range(10000) %}{% endfor %}{% endfor %}",
@@ -138,8 +133,7 @@ static void what_goes_wrong_is_told_by_line(void **state) {
 }
 
 /* The folder's own tokens, and a template of its config, of a list, or of a file beside it. */
-static void folders_say_their_template_and_tokens(void **state) {
-    (void)state;
+TEST(folders_say_their_template_and_tokens) {
     g_autofree char *folder = g_dir_make_tmp("meshtf-chat-XXXXXX", NULL);
     g_autofree char *config = g_build_filename(folder, "tokenizer_config.json", NULL);
     g_autofree char *file = g_build_filename(folder, "chat_template.jinja", NULL);
@@ -174,16 +168,4 @@ static void folders_say_their_template_and_tokens(void **state) {
     g_unlink(config);
     g_unlink(file);
     g_rmdir(folder);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(conversations_are_spelled_as_jinja_does),
-        cmocka_unit_test(what_is_not_supported_is_told_by_name_and_line),
-        cmocka_unit_test(malformed_templates_are_told),
-        cmocka_unit_test(a_sign_binds_before_filters_and_behind_members),
-        cmocka_unit_test(what_goes_wrong_is_told_by_line),
-        cmocka_unit_test(folders_say_their_template_and_tokens),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -77,8 +77,7 @@ static void judge_encoding(const MtfTokenizer *tokenizer, const MtfJson *row) {
     wrong++;
 }
 
-static void encodings_are_those_of_hugging_face(void **state) {
-    (void)state;
+TEST(encodings_are_those_of_hugging_face) {
     wrong = 0;
     for_each_row(FOLDER "/encodings.json", judge_encoding);
     assert_int_equal(wrong, 0);
@@ -95,24 +94,21 @@ static void judge_decoding(const MtfTokenizer *tokenizer, const MtfJson *row) {
     wrong++;
 }
 
-static void decodings_are_those_of_hugging_face(void **state) {
-    (void)state;
+TEST(decodings_are_those_of_hugging_face) {
     wrong = 0;
     for_each_row(FOLDER "/encodings.json", judge_decoding);
     assert_int_equal(wrong, 0);
 }
 
 /* Drawn tokens, which begin and end within characters. */
-static void tokens_that_are_no_text_decode_as_there(void **state) {
-    (void)state;
+TEST(tokens_that_are_no_text_decode_as_there) {
     wrong = 0;
     for_each_row(FOLDER "/decodings.json", judge_decoding);
     assert_int_equal(wrong, 0);
 }
 
 /* Unicode, chapter 3, table 3-8: three beginnings of characters and what can begin none. */
-static void bytes_that_are_no_text_become_signs(void **state) {
-    (void)state;
+TEST(bytes_that_are_no_text_become_signs) {
     static const struct {
         const char *bytes;
         int signs;
@@ -141,8 +137,7 @@ static void fails_with(const char *json, const char *sentence) {
     g_error_free(error);
 }
 
-static void what_is_not_supported_is_refused_by_name(void **state) {
-    (void)state;
+TEST(what_is_not_supported_is_refused_by_name) {
     fails_with("{\"model\": {\"type\": \"Magic\", \"vocab\": {}}}",
                "t.json: /model: \"Magic\" is not BPE, WordPiece, Unigram or WordLevel");
     fails_with("{\"model\": {\"type\": \"WordLevel\", \"vocab\": {\"a\": 0}}, "
@@ -155,8 +150,7 @@ static void what_is_not_supported_is_refused_by_name(void **state) {
 }
 
 /* Cut off in the size, in the trie, in the strings; and no base64. */
-static void maps_of_characters_that_are_none_are_refused(void **state) {
-    (void)state;
+TEST(maps_of_characters_that_are_none_are_refused) {
     static const char *const maps[] = { "", "BAA=", "CAAAAAABAAAA", "BAAAAAABAABh", "!!!" };
     for (gsize i = 0; i < G_N_ELEMENTS(maps); i++) {
         g_autofree char *json = g_strdup_printf(
@@ -170,8 +164,7 @@ static void maps_of_characters_that_are_none_are_refused(void **state) {
 }
 
 /* Patterns that cut characters, and a map of "A" to the second byte of one: what comes of them is text. */
-static void what_cuts_characters_makes_no_other_bytes(void **state) {
-    (void)state;
+TEST(what_cuts_characters_makes_no_other_bytes) {
     fails_with("{\"model\": {\"type\": \"WordLevel\", \"vocab\": {\"a\": 0}}, \"pre_tokenizer\": "
                "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"a\\\\C\"}}}",
                "t.json: /pre_tokenizer/pattern/Regex: not a regular expression: \\C, a byte of a "
@@ -196,8 +189,7 @@ static void what_cuts_characters_makes_no_other_bytes(void **state) {
 }
 
 /* A whole text may be one piece (Llama 2): a long one takes seconds in a square algorithm. */
-static void a_long_piece_is_encoded_quickly(void **state) {
-    (void)state;
+TEST(a_long_piece_is_encoded_quickly) {
     g_autoptr(MtfTokenizer) tokenizer = mtf_tokenizer_load(FOLDER "/llama2.json", NULL);
     g_autoptr(GString) text = g_string_new(NULL);
     g_autoptr(GArray) ids = g_array_new(FALSE, FALSE, sizeof(int));
@@ -212,8 +204,7 @@ static void a_long_piece_is_encoded_quickly(void **state) {
 }
 
 /* A text that comes again under another number: both say it, and encoding gives the later one. */
-static void a_text_may_have_two_numbers(void **state) {
-    (void)state;
+TEST(a_text_may_have_two_numbers) {
     static const char json[] =
         "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1}, \"merges\": []},"
         " \"added_tokens\": [{\"id\": 2, \"content\": \"a\"}, {\"id\": 3, \"content\": \"a\"}]}";
@@ -227,19 +218,4 @@ static void a_text_may_have_two_numbers(void **state) {
     g_autoptr(GArray) ids = g_array_new(FALSE, FALSE, sizeof(int));
     assert_true(mtf_tokenizer_encode(tokenizer, "b", false, ids, NULL));
     assert_int_equal(g_array_index(ids, int, 0), 1);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(encodings_are_those_of_hugging_face),
-        cmocka_unit_test(decodings_are_those_of_hugging_face),
-        cmocka_unit_test(tokens_that_are_no_text_decode_as_there),
-        cmocka_unit_test(bytes_that_are_no_text_become_signs),
-        cmocka_unit_test(maps_of_characters_that_are_none_are_refused),
-        cmocka_unit_test(what_cuts_characters_makes_no_other_bytes),
-        cmocka_unit_test(what_is_not_supported_is_refused_by_name),
-        cmocka_unit_test(a_long_piece_is_encoded_quickly),
-        cmocka_unit_test(a_text_may_have_two_numbers),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

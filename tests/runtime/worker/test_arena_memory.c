@@ -26,8 +26,7 @@ static bool writing_kills(char *address) {
     return WIFSIGNALED(status);
 }
 
-static void the_last_byte_of_the_arena_is_writable_and_the_next_is_not(void **state) {
-    (void)state;
+TEST(the_last_byte_of_the_arena_is_writable_and_the_next_is_not) {
     const int64_t sizes[] = { 64, 4096, 4096 + 64, 1 << 20 };
     for (gsize i = 0; i < G_N_ELEMENTS(sizes); i++) {
         MtfArenaMemory memory;
@@ -41,16 +40,14 @@ static void the_last_byte_of_the_arena_is_writable_and_the_next_is_not(void **st
     }
 }
 
-static void an_empty_arena_is_no_trouble(void **state) {
-    (void)state;
+TEST(an_empty_arena_is_no_trouble) {
     MtfArenaMemory memory;
     assert_true(mtf_arena_memory_init(&memory, 0, false, NULL));
     assert_true(writing_kills(memory.base));
     mtf_arena_memory_clear(&memory);
 }
 
-static void a_shared_arena_is_the_same_memory_wherever_it_is_mapped(void **state) {
-    (void)state;
+TEST(a_shared_arena_is_the_same_memory_wherever_it_is_mapped) {
     MtfArenaMemory memory, other;
     assert_true(mtf_arena_memory_init(&memory, 4160, true, NULL));
     assert_true(mtf_arena_memory_attach(&other, 4160, dup(memory.file), NULL));
@@ -64,8 +61,7 @@ static void a_shared_arena_is_the_same_memory_wherever_it_is_mapped(void **state
     mtf_arena_memory_clear(&memory);
 }
 
-static void an_arena_beyond_the_address_space_is_one_sentence(void **state) {
-    (void)state;
+TEST(an_arena_beyond_the_address_space_is_one_sentence) {
     MtfArenaMemory memory;
     g_autoptr(GError) error = NULL;
     assert_false(mtf_arena_memory_init(&memory, INT64_C(1) << 60, false, &error));
@@ -99,8 +95,7 @@ static bool has_huge_files(void) {
     return done;
 }
 
-static void a_shared_arena_is_of_huge_pages_for_all_who_map_it(void **state) {
-    (void)state;
+TEST(a_shared_arena_is_of_huge_pages_for_all_who_map_it) {
     MtfArenaMemory memory, other;
     const int64_t bytes = (5 << 20) + 64;
     assert_true(mtf_arena_memory_init(&memory, bytes, true, NULL));
@@ -117,15 +112,4 @@ static void a_shared_arena_is_of_huge_pages_for_all_who_map_it(void **state) {
     }
     mtf_arena_memory_clear(&memory);
     mtf_arena_memory_clear(&other);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_last_byte_of_the_arena_is_writable_and_the_next_is_not),
-        cmocka_unit_test(an_empty_arena_is_no_trouble),
-        cmocka_unit_test(a_shared_arena_is_the_same_memory_wherever_it_is_mapped),
-        cmocka_unit_test(an_arena_beyond_the_address_space_is_one_sentence),
-        cmocka_unit_test(a_shared_arena_is_of_huge_pages_for_all_who_map_it),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

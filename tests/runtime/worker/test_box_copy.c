@@ -41,8 +41,7 @@ static void draw_frames(uint64_t *state, MtfRange *box, MtfRange *from, MtfRange
     }
 }
 
-static void any_box_between_any_frames_is_copied_as_element_by_element(void **state) {
-    (void)state;
+TEST(any_box_between_any_frames_is_copied_as_element_by_element) {
     uint64_t random = 1;
     double source[512], target[512], expected[512];
     for (int i = 0; i < 512; i++)
@@ -60,8 +59,7 @@ static void any_box_between_any_frames_is_copied_as_element_by_element(void **st
     }
 }
 
-static void single_words_are_copied_at_their_strides(void **state) {
-    (void)state;
+TEST(single_words_are_copied_at_their_strides) {
     const float matrix[6] = { 1, 2, 3, 4, 5, 6 };
     float column[3] = { 0 };
     MtfRange frame[2] = { { 0, 3 }, { 0, 2 } };
@@ -72,8 +70,7 @@ static void single_words_are_copied_at_their_strides(void **state) {
     assert_true(column[0] == 2 && column[1] == 4 && column[2] == 6);
 }
 
-static void dimensions_that_lie_together_are_one_run(void **state) {
-    (void)state;
+TEST(dimensions_that_lie_together_are_one_run) {
     MtfRange frame[RANK] = { { 0, 8 }, { 0, 4 }, { 0, 5 } };
     MtfRange box[RANK] = { { 2, 5 }, { 0, 4 }, { 0, 5 } };
     MtfBoxCopy copy;
@@ -83,8 +80,7 @@ static void dimensions_that_lie_together_are_one_run(void **state) {
     assert_int_equal(copy.from_offset, 2 * 4 * 5 * 4);
 }
 
-static void a_scalar_is_one_element(void **state) {
-    (void)state;
+TEST(a_scalar_is_one_element) {
     double from = 7, to = 0;
     MtfBoxCopy copy;
     mtf_box_copy_init(&copy, 0, sizeof from, NULL, NULL, NULL);
@@ -93,8 +89,7 @@ static void a_scalar_is_one_element(void **state) {
     assert_int_equal(mtf_box_elements(0, NULL), 1);
 }
 
-static void rows_are_contiguous_and_columns_are_not(void **state) {
-    (void)state;
+TEST(rows_are_contiguous_and_columns_are_not) {
     int64_t offset;
     MtfRange frame[2] = { { 0, 4 }, { 0, 6 } };
     MtfRange rows[2] = { { 1, 3 }, { 0, 6 } };
@@ -102,15 +97,4 @@ static void rows_are_contiguous_and_columns_are_not(void **state) {
     assert_true(mtf_box_is_contiguous(2, rows, frame, &offset));
     assert_int_equal(offset, 6);
     assert_false(mtf_box_is_contiguous(2, columns, frame, &offset));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_box_between_any_frames_is_copied_as_element_by_element),
-        cmocka_unit_test(single_words_are_copied_at_their_strides),
-        cmocka_unit_test(dimensions_that_lie_together_are_one_run),
-        cmocka_unit_test(a_scalar_is_one_element),
-        cmocka_unit_test(rows_are_contiguous_and_columns_are_not),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

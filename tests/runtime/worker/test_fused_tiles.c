@@ -64,8 +64,7 @@ static int check_model(const char *graph, MtfDtype dtype, int microbatches, int 
     return check_graph(plan->graph, "LICENSE", draws);
 }
 
-static void transformers_train_to_the_same_bits(void **state) {
-    (void)state;
+TEST(transformers_train_to_the_same_bits) {
     assert_true(check_model("transformer-small", MTF_F32, 1, 10) > 100);
     assert_true(check_model("gpt-small", MTF_F32, 1, 10) > 100);
     assert_true(check_model("gpt-small", MTF_F64, 1, 5) > 50);
@@ -89,16 +88,14 @@ static const char strange[] =
     "'inputs': ['q', 'o']}, {'name': 'l', 'op': 'reduce_mean', 'inputs': ['r'], 'dims': []}], "
     "'loss': 'l', 'optimizer': {'kind': 'adam', 'rate': 0.05}}";
 
-static void sums_that_others_read_stay_whole(void **state) {
-    (void)state;
+TEST(sums_that_others_read_stay_whole) {
     g_autoptr(MtfGraph) forward = mtf_test_graph(strange);
     g_autoptr(MtfGraph) graph = mtf_training_graph(forward, NULL);
     assert_true(check_graph(graph, NULL, 30) > 100);
 }
 
 /* The check is one: a row that goes on to the reader of a sum sees only part of it. */
-static void a_row_that_is_too_long_is_noticed(void **state) {
-    (void)state;
+TEST(a_row_that_is_too_long_is_noticed) {
     g_autoptr(MtfGraph) forward = mtf_test_graph(strange);
     g_autoptr(MtfGraph) graph = mtf_training_graph(forward, NULL);
     MtfMesh mesh = { 0 };
@@ -113,13 +110,4 @@ static void a_row_that_is_too_long_is_noticed(void **state) {
     assert_int_equal(fused->kernels, 4); /* up to the sum over b and c */
     fused->kernels++;
     assert_int_equal(mtf_train_both(program, cut, NULL, SEED, STEPS), 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(transformers_train_to_the_same_bits),
-        cmocka_unit_test(sums_that_others_read_stay_whole),
-        cmocka_unit_test(a_row_that_is_too_long_is_noticed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -95,38 +95,32 @@ static void check_all_pairs(const char *mesh_text, int rank, const int64_t *size
         }
 }
 
-static void every_pair_of_placements_arrives_on_2x2(void **state) {
-    (void)state;
+TEST(every_pair_of_placements_arrives_on_2x2) {
     check_all_pairs("r:2;c:2", 3, (int64_t[]){ 4, 2, 6 }, MTF_F64);
 }
 
-static void every_pair_of_placements_arrives_on_2x2_where_sizes_do_not_divide(void **state) {
-    (void)state;
+TEST(every_pair_of_placements_arrives_on_2x2_where_sizes_do_not_divide) {
     check_all_pairs("r:2;c:2", 3, (int64_t[]){ 5, 1, 3 }, MTF_F32);
 }
 
-static void every_pair_of_placements_arrives_on_4x2(void **state) {
-    (void)state;
+TEST(every_pair_of_placements_arrives_on_4x2) {
     check_all_pairs("r:4;c:2", 2, (int64_t[]){ 8, 16 }, MTF_I32);
     check_all_pairs("r:4;c:2", 2, (int64_t[]){ 8, 5 }, MTF_BOOL);
     check_all_pairs("r:4;c:2", 2, (int64_t[]){ 7, 5 }, MTF_F32);
 }
 
-static void every_pair_of_placements_arrives_on_2x2x2(void **state) {
-    (void)state;
+TEST(every_pair_of_placements_arrives_on_2x2x2) {
     check_all_pairs("r:2;c:2;p:2", 2, (int64_t[]){ 8, 8 }, MTF_F32);
     check_all_pairs("r:2;c:2;p:2", 2, (int64_t[]){ 9, 3 }, MTF_F32);
 }
 
-static void every_pair_of_placements_arrives_on_3x2(void **state) {
-    (void)state;
+TEST(every_pair_of_placements_arrives_on_3x2) {
     check_all_pairs("r:3;c:2", 2, (int64_t[]){ 2, 7 }, MTF_F64);
     check_all_pairs("r:3;c:2", 2, (int64_t[]){ 2, 7 }, MTF_BF16);
     check_all_pairs("r:3;c:2", 2, (int64_t[]){ 2, 7 }, MTF_I64);
 }
 
-static void a_wrong_element_is_noticed(void **state) {
-    (void)state;
+TEST(a_wrong_element_is_noticed) {
     MtfMesh mesh;
     assert_true(mtf_mesh_parse("r:2;c:2", 0, &mesh, NULL));
     g_autoptr(MtfGraph) graph = mtf_reshard_graph(2, (int64_t[]){ 4, 4 }, MTF_F32);
@@ -136,8 +130,7 @@ static void a_wrong_element_is_noticed(void **state) {
     assert_int_not_equal(wrong_elements(&(Pair){ graph, &mesh, &from, &to }, true), 0);
 }
 
-static void a_count_beyond_the_limit_is_refused(void **state) {
-    (void)state;
+TEST(a_count_beyond_the_limit_is_refused) {
     int narrow = 7;
     assert_true(mtf_count_narrow(10, 10, &narrow, NULL));
     assert_int_equal(narrow, 10);
@@ -147,17 +140,4 @@ static void a_count_beyond_the_limit_is_refused(void **state) {
     assert_int_equal(narrow, 10);
     assert_false(mtf_count_narrow(-1, 10, &narrow, NULL));
     assert_false(mtf_count_narrow(1, INT64_C(1) << 40, &narrow, NULL));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_pair_of_placements_arrives_on_2x2),
-        cmocka_unit_test(every_pair_of_placements_arrives_on_2x2_where_sizes_do_not_divide),
-        cmocka_unit_test(every_pair_of_placements_arrives_on_4x2),
-        cmocka_unit_test(every_pair_of_placements_arrives_on_2x2x2),
-        cmocka_unit_test(every_pair_of_placements_arrives_on_3x2),
-        cmocka_unit_test(a_wrong_element_is_noticed),
-        cmocka_unit_test(a_count_beyond_the_limit_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

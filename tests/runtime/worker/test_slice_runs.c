@@ -85,8 +85,7 @@ static void check_shares(GRand *random, const MtfProgram *program, int64_t total
         assert_int_equal(owners[i], 1);
 }
 
-static void runs_are_a_slice_s_elements_and_every_element_has_one_owner(void **state) {
-    (void)state;
+TEST(runs_are_a_slice_s_elements_and_every_element_has_one_owner) {
     for (guint32 seed = 0; seed < 3000; seed++) {
         int buffers[1];
         MtfProgram program;
@@ -141,8 +140,7 @@ static void check_padded(const MtfProgram *program, int rank, const MtfOperand *
         assert_int_equal(position[i], -1);
 }
 
-static void padding_is_passed_over(void **state) {
-    (void)state;
+TEST(padding_is_passed_over) {
     for (guint32 seed = 0; seed < 2000; seed++) {
         int buffers[1];
         MtfProgram program;
@@ -167,8 +165,7 @@ static void padding_is_passed_over(void **state) {
 }
 
 /* [4, 6] split by columns over 2 ranks: rows of 3. Whole rows are one run over all of them. */
-static void rows_that_touch_are_one_run(void **state) {
-    (void)state;
+TEST(rows_that_touch_are_one_run) {
     MtfShare columns = {
         .box = { .rank = 2, .size = { 4, 3 }, .begin = { 0, 3 }, .global = { 4, 6 } },
         .extent = { 4, 3 }
@@ -184,13 +181,4 @@ static void rows_that_touch_are_one_run(void **state) {
     assert_int_equal(runs.index, 12);
     assert_int_equal(runs.count, 12);
     assert_false(mtf_runs_next(&runs));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(runs_are_a_slice_s_elements_and_every_element_has_one_owner),
-        cmocka_unit_test(padding_is_passed_over),
-        cmocka_unit_test(rows_that_touch_are_one_run),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,8 +8,7 @@
 
 #include <math.h>
 
-static void arenas_end_where_the_packing_ends(void **state) {
-    (void)state;
+TEST(arenas_end_where_the_packing_ends) {
     MtfTrainingPlan wanted = {
         .graph = "mlp", .sizes = "", .mesh = "rows:2", .rules = "batch:rows"
     };
@@ -26,8 +25,7 @@ static void arenas_end_where_the_packing_ends(void **state) {
 }
 
 /* Other ranks map the arenas of ranks that they exchange with. */
-static void only_arenas_of_ranks_that_exchange_are_files(void **state) {
-    (void)state;
+TEST(only_arenas_of_ranks_that_exchange_are_files) {
     for (int ranks = 1; ranks <= 2; ranks++) {
         g_autofree char *mesh = g_strdup_printf("rows:%d", ranks);
         MtfTrainingPlan wanted = {
@@ -42,8 +40,7 @@ static void only_arenas_of_ranks_that_exchange_are_files(void **state) {
 }
 
 /* In parts of several columns and of a single one. */
-static void initial_values_do_not_depend_on_the_layout(void **state) {
-    (void)state;
+TEST(initial_values_do_not_depend_on_the_layout) {
     enum { PLANS = 3 };
     const MtfTrainingPlan wanted[PLANS] = {
         { .graph = "mlp", .sizes = "hidden:13", .mesh = "", .rules = "" },
@@ -79,8 +76,7 @@ static void initial_values_do_not_depend_on_the_layout(void **state) {
 }
 
 /* The value that is in the target before the move runs, after its poisoning. */
-static void poison_is_not_a_number_and_covers_the_output(void **state) {
-    (void)state;
+TEST(poison_is_not_a_number_and_covers_the_output) {
     MtfMesh mesh;
     int target;
     assert_true(mtf_mesh_parse("r:2", 0, &mesh, NULL));
@@ -97,14 +93,4 @@ static void poison_is_not_a_number_and_covers_the_output(void **state) {
     for (int64_t i = 0; i < mtf_slice_elements(output); i++)
         assert_true(isnan(mtf_slice_get(output, i)));
     assert_true(mtf_slice_get(&worker->operands[0], 0) == 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(arenas_end_where_the_packing_ends),
-        cmocka_unit_test(only_arenas_of_ranks_that_exchange_are_files),
-        cmocka_unit_test(initial_values_do_not_depend_on_the_layout),
-        cmocka_unit_test(poison_is_not_a_number_and_covers_the_output),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

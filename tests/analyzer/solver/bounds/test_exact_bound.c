@@ -52,8 +52,7 @@ static void setup_clear(Setup *setup) {
     mtf_core_free(setup->core);
 }
 
-static void every_bound_holds_in_exact_arithmetic_and_below_the_optimum(void **state) {
-    (void)state;
+TEST(every_bound_holds_in_exact_arithmetic_and_below_the_optimum) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(21);
     int tight = 0;
     for (int round = 0; round < ROUNDS; round++) {
@@ -69,8 +68,7 @@ static void every_bound_holds_in_exact_arithmetic_and_below_the_optimum(void **s
     assert_true(tight > ROUNDS / 10);
 }
 
-static void the_checker_refuses_a_bound_that_is_one_too_high(void **state) {
-    (void)state;
+TEST(the_checker_refuses_a_bound_that_is_one_too_high) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(22);
     int refused = 0, rounds = 0;
     for (int round = 0; round < ROUNDS / 4; round++) {
@@ -89,8 +87,7 @@ static void the_checker_refuses_a_bound_that_is_one_too_high(void **state) {
 }
 
 /* Legal choices that leave memory over would be credited for it, and the sum exceed the optimum. */
-static void the_checker_refuses_a_certificate_with_a_price_below_zero(void **state) {
-    (void)state;
+TEST(the_checker_refuses_a_certificate_with_a_price_below_zero) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(26);
     int forged = 0;
     for (int round = 0; round < ROUNDS / 4; round++) {
@@ -114,8 +111,7 @@ static void the_checker_refuses_a_certificate_with_a_price_below_zero(void **sta
 }
 
 /* What doubles say of the same messages agrees but for roundings. */
-static void the_bound_is_what_the_passes_reach(void **state) {
-    (void)state;
+TEST(the_bound_is_what_the_passes_reach) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(23);
     for (int round = 0; round < ROUNDS / 4; round++) {
         Setup setup;
@@ -129,8 +125,7 @@ static void the_bound_is_what_the_passes_reach(void **state) {
     }
 }
 
-static void a_regret_is_what_taking_the_value_adds_at_least(void **state) {
-    (void)state;
+TEST(a_regret_is_what_taking_the_value_adds_at_least) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(24);
     for (int round = 0; round < ROUNDS / 2; round++) {
         Setup setup;
@@ -148,8 +143,7 @@ static void a_regret_is_what_taking_the_value_adds_at_least(void **state) {
 }
 
 /* Claims of the whole solver where costs come close to 1e15 and choices differ by single units. */
-static void claims_about_huge_costs_match_exhaustive_search(void **state) {
-    (void)state;
+TEST(claims_about_huge_costs_match_exhaustive_search) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(25);
     int fitting = 0;
     for (int round = 0; round < ROUNDS; round++) {
@@ -168,16 +162,4 @@ static void claims_about_huge_costs_match_exhaustive_search(void **state) {
         fitting++;
     }
     assert_true(fitting > ROUNDS / 3);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_bound_holds_in_exact_arithmetic_and_below_the_optimum),
-        cmocka_unit_test(the_checker_refuses_a_bound_that_is_one_too_high),
-        cmocka_unit_test(the_checker_refuses_a_certificate_with_a_price_below_zero),
-        cmocka_unit_test(the_bound_is_what_the_passes_reach),
-        cmocka_unit_test(a_regret_is_what_taking_the_value_adds_at_least),
-        cmocka_unit_test(claims_about_huge_costs_match_exhaustive_search),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,8 +32,7 @@ static void set_random_prices(MtfMessages *messages, const MtfCore *core, GRand 
     mtf_messages_set_prices(messages, price);
 }
 
-static void every_price_gives_a_bound(void **state) {
-    (void)state;
+TEST(every_price_gives_a_bound) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(1);
     for (int round = 0; round < ROUNDS; round++) {
         MtfInt128 optimum;
@@ -49,8 +48,7 @@ static void every_price_gives_a_bound(void **state) {
     }
 }
 
-static void the_bound_never_falls_at_one_price(void **state) {
-    (void)state;
+TEST(the_bound_never_falls_at_one_price) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(2);
     for (int round = 0; round < ROUNDS; round++) {
         MtfInt128 optimum;
@@ -70,8 +68,7 @@ static void the_bound_never_falls_at_one_price(void **state) {
 }
 
 /* Wherever a leap ends, in doubles and in whole numbers; and where it pays a later pass knows. */
-static void after_a_leap_the_bound_is_a_bound(void **state) {
-    (void)state;
+TEST(after_a_leap_the_bound_is_a_bound) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(6);
     int worth = 0;
     for (int round = 0; round < ROUNDS; round++) {
@@ -120,8 +117,7 @@ static MtfCore *grid_core(GRand *rand) {
 }
 
 /* 20 steps of the ascent are as many passes and those of ten leaps. */
-static void leaps_are_worth_more_than_passes(void **state) {
-    (void)state;
+TEST(leaps_are_worth_more_than_passes) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(8);
     int better = 0;
     for (int round = 0; round < 20; round++) {
@@ -217,8 +213,7 @@ static double pass_naively(Twin *twin) {
 }
 
 /* Most neighbours of a joined pair know one half of it, so that they share classes of its values. */
-static void messages_by_classes_are_those_of_every_value(void **state) {
-    (void)state;
+TEST(messages_by_classes_are_those_of_every_value) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(9);
     for (int round = 0; round < 20; round++) {
         g_autoptr(MtfCore) core = grid_core(rand);
@@ -245,8 +240,7 @@ static void add_triangle(MtfLayoutProblem *problem, int first, bool frustrated) 
 }
 
 /* There is room for one pair: the other triangle's would raise no bound. */
-static void pairs_whose_triangles_raise_the_bound_come_first(void **state) {
-    (void)state;
+TEST(pairs_whose_triangles_raise_the_bound_come_first) {
     g_autoptr(MtfLayoutProblem) problem = mtf_layout_problem_new("triangles");
     add_triangle(problem, 0, false);
     add_triangle(problem, 3, true);
@@ -264,8 +258,7 @@ static void pairs_whose_triangles_raise_the_bound_come_first(void **state) {
 }
 
 /* On a path without memory the relaxation is tight: the bound is the optimum, 1 + 0 + 2 = 3. */
-static void a_path_is_solved_by_the_bound(void **state) {
-    (void)state;
+TEST(a_path_is_solved_by_the_bound) {
     g_autoptr(MtfLayoutProblem) problem = mtf_layout_problem_new("path");
     int64_t none[2] = { 0 };
     for (int v = 0; v < 3; v++)
@@ -281,8 +274,7 @@ static void a_path_is_solved_by_the_bound(void **state) {
     assert_int_equal(mtf_core_cost(core, values), 3);
 }
 
-static void pruning_keeps_every_choice_within_the_cutoff(void **state) {
-    (void)state;
+TEST(pruning_keeps_every_choice_within_the_cutoff) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(3);
     int pruned = 0;
     for (int round = 0; round < ROUNDS; round++) {
@@ -302,8 +294,7 @@ static void pruning_keeps_every_choice_within_the_cutoff(void **state) {
     assert_true(pruned > ROUNDS / 20);
 }
 
-static void baked_messages_change_no_cost(void **state) {
-    (void)state;
+TEST(baked_messages_change_no_cost) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(4);
     for (int round = 0; round < ROUNDS; round++) {
         MtfInt128 optimum;
@@ -319,8 +310,7 @@ static void baked_messages_change_no_cost(void **state) {
     }
 }
 
-static void ascent_with_shrinking_keeps_an_optimum(void **state) {
-    (void)state;
+TEST(ascent_with_shrinking_keeps_an_optimum) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(5);
     for (int round = 0; round < ROUNDS; round++) {
         MtfInt128 optimum;
@@ -337,20 +327,4 @@ static void ascent_with_shrinking_keeps_an_optimum(void **state) {
             assert_false(core->infeasible);
         }
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_price_gives_a_bound),
-        cmocka_unit_test(the_bound_never_falls_at_one_price),
-        cmocka_unit_test(after_a_leap_the_bound_is_a_bound),
-        cmocka_unit_test(leaps_are_worth_more_than_passes),
-        cmocka_unit_test(messages_by_classes_are_those_of_every_value),
-        cmocka_unit_test(pairs_whose_triangles_raise_the_bound_come_first),
-        cmocka_unit_test(a_path_is_solved_by_the_bound),
-        cmocka_unit_test(pruning_keeps_every_choice_within_the_cutoff),
-        cmocka_unit_test(baked_messages_change_no_cost),
-        cmocka_unit_test(ascent_with_shrinking_keeps_an_optimum),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

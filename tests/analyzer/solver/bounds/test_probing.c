@@ -23,8 +23,7 @@ static MtfCore *odd_cycle(void) {
 
 /* Two of three nodes agree, so the optimum is 1, while half of each value everywhere costs 0 and is
  * all that the bound can see. Beside one value alone the others disagree with it and so agree. */
-static void the_gap_of_an_odd_cycle_is_closed(void **state) {
-    (void)state;
+TEST(the_gap_of_an_odd_cycle_is_closed) {
     for (int cutoff = 0; cutoff <= 1; cutoff++) {
         g_autoptr(MtfCore) core = odd_cycle();
         g_autoptr(MtfMessages) messages = mtf_messages_new(core);
@@ -37,8 +36,7 @@ static void the_gap_of_an_odd_cycle_is_closed(void **state) {
     }
 }
 
-static void probing_keeps_every_choice_within_the_cutoff(void **state) {
-    (void)state;
+TEST(probing_keeps_every_choice_within_the_cutoff) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(3);
     int found = 0;
     for (int round = 0; round < ROUNDS; round++) {
@@ -63,12 +61,4 @@ static void probing_keeps_every_choice_within_the_cutoff(void **state) {
         assert_true(mtf_messages_pass(messages) <= (double)optimum + 1e-9);
     }
     assert_true(found > ROUNDS / 2);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_gap_of_an_odd_cycle_is_closed),
-        cmocka_unit_test(probing_keeps_every_choice_within_the_cutoff),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

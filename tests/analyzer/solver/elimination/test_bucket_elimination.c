@@ -49,8 +49,7 @@ static void assert_certified(const MtfLayoutProblem *problem, const MtfCertifica
     assert_true(!proven.has_bound || proven.bound == bound);
 }
 
-static void what_is_found_is_the_optimum_and_what_is_refuted_is_not_there(void **state) {
-    (void)state;
+TEST(what_is_found_is_the_optimum_and_what_is_refuted_is_not_there) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(31);
     int found = 0, refuted = 0;
     for (int round = 0; round < ROUNDS; round++) {
@@ -81,8 +80,7 @@ static void what_is_found_is_the_optimum_and_what_is_refuted_is_not_there(void *
 }
 
 /* Cut off anywhere, a bound is none above the optimum, and a cutoff far away changes nothing. */
-static void little_work_proves_nothing_false(void **state) {
-    (void)state;
+TEST(little_work_proves_nothing_false) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(32);
     int open = 0;
     for (int round = 0; round < ROUNDS; round++) {
@@ -125,9 +123,7 @@ static bool reaches(const MtfEliminationTree *tree, int from, int node) {
     return from >= 0;
 }
 
-static void
-every_edge_lies_in_the_scope_of_its_first_end_and_scopes_in_their_parents(void **state) {
-    (void)state;
+TEST(every_edge_lies_in_the_scope_of_its_first_end_and_scopes_in_their_parents) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(33);
     for (int round = 0; round < 300; round++) {
         g_autoptr(MtfLayoutProblem) problem = some_problem(rand, round);
@@ -152,8 +148,7 @@ every_edge_lies_in_the_scope_of_its_first_end_and_scopes_in_their_parents(void *
 }
 
 /* A chain of four nodes is eliminated from its ends in scopes of one, a square in scopes of two. */
-static void a_chain_has_width_one_and_a_square_two(void **state) {
-    (void)state;
+TEST(a_chain_has_width_one_and_a_square_two) {
     for (int square = 0; square <= 1; square++) {
         MtfCore *core = mtf_core_new_empty(4);
         for (int v = 0; v < 4; v++) {
@@ -197,8 +192,7 @@ static bool next_choice(const MtfCore *core, int *values) {
     return false;
 }
 
-static void no_choice_that_fits_within_the_cutoff_exceeds_the_slack(void **state) {
-    (void)state;
+TEST(no_choice_that_fits_within_the_cutoff_exceeds_the_slack) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(34);
     int within = 0;
     for (int round = 0; round < 600; round++) {
@@ -221,15 +215,4 @@ static void no_choice_that_fits_within_the_cutoff_exceeds_the_slack(void **state
         } while (next_choice(core, values));
     }
     assert_true(within > 1000);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_found_is_the_optimum_and_what_is_refuted_is_not_there),
-        cmocka_unit_test(little_work_proves_nothing_false),
-        cmocka_unit_test(every_edge_lies_in_the_scope_of_its_first_end_and_scopes_in_their_parents),
-        cmocka_unit_test(a_chain_has_width_one_and_a_square_two),
-        cmocka_unit_test(no_choice_that_fits_within_the_cutoff_exceeds_the_slack),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -91,8 +91,7 @@ static void assert_is_optimum(const MtfIlp *ilp, const Program *p) {
     assert_true(program_cost(p, bits) == optimum);
 }
 
-static void random_programs_match_exhaustive_search(void **state) {
-    (void)state;
+TEST(random_programs_match_exhaustive_search) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(1);
     for (int round = 0; round < 1500; round++) {
         Program p = random_program(rand);
@@ -113,8 +112,7 @@ static void add_broken_rows(MtfIlp *ilp, const double *values, void *user) {
     }
 }
 
-static void lazy_rows_give_the_same_optimum(void **state) {
-    (void)state;
+TEST(lazy_rows_give_the_same_optimum) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(2);
     for (int round = 0; round < 1500; round++) {
         Program p = random_program(rand);
@@ -125,8 +123,7 @@ static void lazy_rows_give_the_same_optimum(void **state) {
     }
 }
 
-static void a_start_never_spoils_the_optimum(void **state) {
-    (void)state;
+TEST(a_start_never_spoils_the_optimum) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(3);
     for (int round = 0; round < 500; round++) {
         Program p = random_program(rand);
@@ -142,8 +139,7 @@ static void a_start_never_spoils_the_optimum(void **state) {
 }
 
 /* minimise -a - b with 2a + 2b <= 3: one of the two, -1. */
-static void a_cancelled_search_stops_without_an_answer(void **state) {
-    (void)state;
+TEST(a_cancelled_search_stops_without_an_answer) {
     g_autoptr(MtfIlp) ilp = mtf_ilp_new();
     int a = mtf_ilp_add_binary(ilp, -1), b = mtf_ilp_add_binary(ilp, -1);
     mtf_ilp_add_row(ilp, 2, (int[]){ a, b }, (double[]){ 2, 2 }, -INFINITY, 3);
@@ -159,8 +155,7 @@ static void a_cancelled_search_stops_without_an_answer(void **state) {
 
 /* A limit of simplex iterations is a limit by no clock: too little work stops without an answer, enough of it
  * changes nothing. */
-static void too_little_work_stops_and_enough_does_not(void **state) {
-    (void)state;
+TEST(too_little_work_stops_and_enough_does_not) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(5);
     int stopped = 0;
     for (int i = 0; i < 100; i++) {
@@ -177,8 +172,7 @@ static void too_little_work_stops_and_enough_does_not(void **state) {
 }
 
 /* Costs are scaled before GLPK sees them: x + y >= 1, x costs 2.13479e15, y twice as much. */
-static void costs_of_any_size_are_solved(void **state) {
-    (void)state;
+TEST(costs_of_any_size_are_solved) {
     g_autoptr(MtfIlp) ilp = mtf_ilp_new();
     int both[] = { mtf_ilp_add_binary(ilp, 2.13479e15), mtf_ilp_add_binary(ilp, 4.26958e15) };
     mtf_ilp_add_row(ilp, 2, both, (double[]){ 1, 1 }, 1, INFINITY);
@@ -187,8 +181,7 @@ static void costs_of_any_size_are_solved(void **state) {
     assert_true(mtf_ilp_value(ilp, both[0]) > 0.5 && mtf_ilp_value(ilp, both[1]) < 0.5);
 }
 
-static void a_failure_inside_glpk_is_an_error_and_not_an_abort(void **state) {
-    (void)state;
+TEST(a_failure_inside_glpk_is_an_error_and_not_an_abort) {
     g_autoptr(MtfIlp) ilp = mtf_ilp_new();
     int a = mtf_ilp_add_binary(ilp, 1);
     mtf_ilp_add_row(ilp, 2, (int[]){ a, a }, (double[]){ 1, 1 }, 0, 1);
@@ -202,26 +195,11 @@ static void a_failure_inside_glpk_is_an_error_and_not_an_abort(void **state) {
 }
 
 /* minimise 3x + y with x + y >= 2.5, 0 <= x <= 10 continuous and y binary: y = 1, x = 1.5. */
-static void continuous_variables_keep_their_fractions(void **state) {
-    (void)state;
+TEST(continuous_variables_keep_their_fractions) {
     g_autoptr(MtfIlp) ilp = mtf_ilp_new();
     int x = mtf_ilp_add_continuous(ilp, 0, 10, 3), y = mtf_ilp_add_binary(ilp, 1);
     mtf_ilp_add_row(ilp, 2, (int[]){ x, y }, (double[]){ 1, 1 }, 2.5, INFINITY);
     assert_true(mtf_ilp_solve(ilp, NULL, NULL));
     assert_true(fabs(mtf_ilp_value(ilp, x) - 1.5) < 1e-9);
     assert_true(fabs(mtf_ilp_objective(ilp) - 5.5) < 1e-9);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_programs_match_exhaustive_search),
-        cmocka_unit_test(lazy_rows_give_the_same_optimum),
-        cmocka_unit_test(a_start_never_spoils_the_optimum),
-        cmocka_unit_test(a_cancelled_search_stops_without_an_answer),
-        cmocka_unit_test(too_little_work_stops_and_enough_does_not),
-        cmocka_unit_test(costs_of_any_size_are_solved),
-        cmocka_unit_test(a_failure_inside_glpk_is_an_error_and_not_an_abort),
-        cmocka_unit_test(continuous_variables_keep_their_fractions),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,8 +28,7 @@ static void work_in_parallel(int i, void *data) {
     mtf_in_parallel(INNER, work, data);
 }
 
-static void as_many_tasks_run_at_once_as_there_may_be_threads(void **state) {
-    (void)state;
+TEST(as_many_tasks_run_at_once_as_there_may_be_threads) {
     for (int threads = 1; threads <= 5; threads++) {
         Count count = { 0 };
         mtf_in_parallel_set_threads(threads);
@@ -41,8 +40,7 @@ static void as_many_tasks_run_at_once_as_there_may_be_threads(void **state) {
     assert_int_equal(mtf_in_parallel_threads(), g_get_num_processors());
 }
 
-static void tasks_of_tasks_take_no_more_than_the_processors(void **state) {
-    (void)state;
+TEST(tasks_of_tasks_take_no_more_than_the_processors) {
     Count count = { 0 };
     mtf_in_parallel(2, work_in_parallel, &count);
     assert_int_equal(count.done, 2 * INNER);
@@ -68,20 +66,10 @@ static void wait_or_work(int i, void *data) {
     mtf_in_parallel_go_on();
 }
 
-static void who_waits_leaves_a_processor_to_others(void **state) {
-    (void)state;
+TEST(who_waits_leaves_a_processor_to_others) {
     Pair pair = { 0 };
     mtf_in_parallel_set_threads(2);
     mtf_in_parallel(2, wait_or_work, &pair);
     assert_int_equal(pair.count.done, INNER);
     assert_int_equal(pair.count.most, 2);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(as_many_tasks_run_at_once_as_there_may_be_threads),
-        cmocka_unit_test(tasks_of_tasks_take_no_more_than_the_processors),
-        cmocka_unit_test(who_waits_leaves_a_processor_to_others),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

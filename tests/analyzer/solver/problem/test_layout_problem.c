@@ -17,8 +17,7 @@ static MtfLayoutProblem *parse(const char *text, GError **error) {
     return mtf_layout_problem_parse("t", text, strlen(text), error);
 }
 
-static void both_edges_of_a_pair_are_paid(void **state) {
-    (void)state;
+TEST(both_edges_of_a_pair_are_paid) {
     g_autoptr(MtfLayoutProblem) problem = parse(small, NULL);
     /* 15 + 65 + edge(0,1)[0][1] = 7 + edge(1,0)[1][0] = 3 */
     MtfLayoutValue value = mtf_layout_problem_evaluate(problem, (int[]){ 0, 1 });
@@ -26,8 +25,7 @@ static void both_edges_of_a_pair_are_paid(void **state) {
     assert_int_equal(value.impossible, 0);
 }
 
-static void the_peak_is_found_where_intervals_overlap(void **state) {
-    (void)state;
+TEST(the_peak_is_found_where_intervals_overlap) {
     g_autoptr(MtfLayoutProblem) problem = parse(small, NULL);
     MtfLayoutValue value = mtf_layout_problem_evaluate(problem, (int[]){ 0, 0 });
     assert_true(value.peak == 35 && value.peak_time == 3);
@@ -37,8 +35,7 @@ static void the_peak_is_found_where_intervals_overlap(void **state) {
     assert_true(mtf_layout_problem_allows(problem, &value));
 }
 
-static void an_impossible_term_is_counted_and_not_summed(void **state) {
-    (void)state;
+TEST(an_impossible_term_is_counted_and_not_summed) {
     g_autoptr(MtfLayoutProblem) problem = parse(small, NULL);
     MtfLayoutValue value = mtf_layout_problem_evaluate(problem, (int[]){ 1, 0 });
     assert_int_equal(value.impossible, 1);
@@ -46,8 +43,7 @@ static void an_impossible_term_is_counted_and_not_summed(void **state) {
     assert_false(mtf_layout_problem_allows(problem, &value));
 }
 
-static void totals_hold_more_than_64_bits(void **state) {
-    (void)state;
+TEST(totals_hold_more_than_64_bits) {
     g_autoptr(MtfLayoutProblem) problem = mtf_layout_problem_new("big");
     int64_t cost = MTF_LAYOUT_MAX_COST;
     static int choice[4096];
@@ -61,8 +57,7 @@ static void totals_hold_more_than_64_bits(void **state) {
     assert_string_equal(negative, "-36893488147419103232");
 }
 
-static void a_written_problem_reads_back_equal(void **state) {
-    (void)state;
+TEST(a_written_problem_reads_back_equal) {
     g_autoptr(MtfLayoutProblem) problem = parse(small, NULL);
     g_autofree char *text = mtf_layout_problem_print(problem);
     g_autoptr(MtfLayoutProblem) again = parse(text, NULL);
@@ -85,8 +80,7 @@ static void assert_refused(const char *from, const char *to, const char *message
         fail_msg("\"%s\" does not say \"%s\"", error->message, message);
 }
 
-static void bad_files_are_refused_with_their_place(void **state) {
-    (void)state;
+TEST(bad_files_are_refused_with_their_place) {
     assert_refused("[15,20]", "[15,20.5]", "/problem/nodes/costs/0/1");
     assert_refused("[15,20]", "[]", "/problem/nodes/costs/0");
     assert_refused("[10,5]", "[10]", "/problem/nodes/usages/0");
@@ -100,25 +94,11 @@ static void bad_files_are_refused_with_their_place(void **state) {
     assert_refused("30", "-1", "/problem/usage_limit");
 }
 
-static void an_absent_limit_is_no_limit(void **state) {
-    (void)state;
+TEST(an_absent_limit_is_no_limit) {
     g_autoptr(MtfLayoutProblem) problem =
         parse("{\"problem\": {\"nodes\": {\"intervals\": [[0,9]], \"costs\": [[1]], "
               "\"usages\": [[7]]}, \"edges\": {\"nodes\": [], \"costs\": []}}}",
               NULL);
     assert_non_null(problem);
     assert_true(mtf_layout_problem_limit(problem) == MTF_NO_LIMIT);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(both_edges_of_a_pair_are_paid),
-        cmocka_unit_test(the_peak_is_found_where_intervals_overlap),
-        cmocka_unit_test(an_impossible_term_is_counted_and_not_summed),
-        cmocka_unit_test(totals_hold_more_than_64_bits),
-        cmocka_unit_test(a_written_problem_reads_back_equal),
-        cmocka_unit_test(bad_files_are_refused_with_their_place),
-        cmocka_unit_test(an_absent_limit_is_no_limit),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

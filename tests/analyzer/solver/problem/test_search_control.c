@@ -6,8 +6,7 @@
 
 #include <math.h>
 
-static void a_search_that_nobody_waits_for_has_no_end(void **state) {
-    (void)state;
+TEST(a_search_that_nobody_waits_for_has_no_end) {
     assert_false(mtf_search_is_over(NULL));
     assert_false(mtf_search_is_stopped(NULL));
     assert_false(mtf_search_is_abandoned(NULL));
@@ -18,8 +17,7 @@ static void a_search_that_nobody_waits_for_has_no_end(void **state) {
     mtf_search_tell_bound(NULL, 1, 1);
 }
 
-static void a_part_ends_with_the_whole_and_by_its_own_time(void **state) {
-    (void)state;
+TEST(a_part_ends_with_the_whole_and_by_its_own_time) {
     MtfSearchControl whole, part, share, late;
     mtf_search_control_init(&whole, 1000);
     mtf_search_control_init_part(&part, &whole, 2000);
@@ -37,8 +35,7 @@ static void a_part_ends_with_the_whole_and_by_its_own_time(void **state) {
     assert_false(mtf_search_is_abandoned(&late));
 }
 
-static void without_time_a_part_has_no_deadline_either(void **state) {
-    (void)state;
+TEST(without_time_a_part_has_no_deadline_either) {
     MtfSearchControl whole, part;
     mtf_search_control_init(&whole, 0);
     mtf_search_control_init_share(&part, &whole, 0.5);
@@ -48,8 +45,7 @@ static void without_time_a_part_has_no_deadline_either(void **state) {
 }
 
 /* A bound above the slack times what a rival found; the part's bound is about another problem. */
-static void a_better_rival_ends_a_search_and_its_parts(void **state) {
-    (void)state;
+TEST(a_better_rival_ends_a_search_and_its_parts) {
     MtfSearchControl rival, own, part;
     mtf_search_control_init(&rival, 0);
     mtf_search_control_init(&own, 0);
@@ -72,8 +68,7 @@ static void a_better_rival_ends_a_search_and_its_parts(void **state) {
 }
 
 /* A part that is about the same problem ends with its whole when either has a rival. */
-static void bounds_of_a_part_may_hold_for_the_whole(void **state) {
-    (void)state;
+TEST(bounds_of_a_part_may_hold_for_the_whole) {
     MtfSearchControl rival, own, part;
     mtf_search_control_init(&rival, 0);
     mtf_search_control_init(&own, 0);
@@ -103,8 +98,7 @@ static void hear_bound(double cost, double bound, void *user) {
     ((Heard *)user)->bound = bound;
 }
 
-static void a_listener_hears_of_the_search_and_not_of_its_parts(void **state) {
-    (void)state;
+TEST(a_listener_hears_of_the_search_and_not_of_its_parts) {
     Heard heard = { 0 };
     const MtfSearchListener listener = { hear_phase, hear_bound, &heard };
     MtfSearchControl whole, part;
@@ -119,16 +113,4 @@ static void a_listener_hears_of_the_search_and_not_of_its_parts(void **state) {
     mtf_search_tell_bound(&whole, 7, 5);
     assert_string_equal(heard.phase, "all");
     assert_true(heard.cost == 7 && heard.bound == 5 && whole.bound == 5);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_search_that_nobody_waits_for_has_no_end),
-        cmocka_unit_test(a_part_ends_with_the_whole_and_by_its_own_time),
-        cmocka_unit_test(without_time_a_part_has_no_deadline_either),
-        cmocka_unit_test(a_better_rival_ends_a_search_and_its_parts),
-        cmocka_unit_test(bounds_of_a_part_may_hold_for_the_whole),
-        cmocka_unit_test(a_listener_hears_of_the_search_and_not_of_its_parts),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

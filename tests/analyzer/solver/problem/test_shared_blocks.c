@@ -7,8 +7,7 @@
 
 #define ROUNDS 20000
 
-static void equal_contents_are_one_block(void **state) {
-    (void)state;
+TEST(equal_contents_are_one_block) {
     MtfShared *shared = mtf_shared_new();
     const void *first = mtf_shared_copy(shared, "layer", 6);
     const void *second = mtf_shared_copy(shared, "layer", 6);
@@ -19,8 +18,7 @@ static void equal_contents_are_one_block(void **state) {
     mtf_shared_free(shared);
 }
 
-static void a_block_goes_with_its_last_reference(void **state) {
-    (void)state;
+TEST(a_block_goes_with_its_last_reference) {
     MtfShared *shared = mtf_shared_new();
     const void *block = mtf_shared_copy(shared, "abc", 3);
     mtf_shared_ref(block);
@@ -32,8 +30,7 @@ static void a_block_goes_with_its_last_reference(void **state) {
 }
 
 /* Against an array of texts: the same block if and only if the same text, whatever is let go. */
-static void blocks_agree_with_comparing_contents(void **state) {
-    (void)state;
+TEST(blocks_agree_with_comparing_contents) {
     MtfShared *shared = mtf_shared_new();
     g_autoptr(GRand) rand = g_rand_new_with_seed(1);
     const char *held[64] = { NULL };
@@ -59,8 +56,7 @@ static MtfQuestion ask(int kind, const void *block, int number) {
     return question;
 }
 
-static void questions_differ_by_kind_block_and_number(void **state) {
-    (void)state;
+TEST(questions_differ_by_kind_block_and_number) {
     MtfShared *shared = mtf_shared_new();
     const void *a = mtf_shared_copy(shared, "a", 1), *b = mtf_shared_copy(shared, "b", 1);
     MtfQuestion asked = ask(1, a, 2);
@@ -76,8 +72,7 @@ static void questions_differ_by_kind_block_and_number(void **state) {
     mtf_shared_free(shared);
 }
 
-static void what_is_remembered_holds_its_blocks_until_forgotten(void **state) {
-    (void)state;
+TEST(what_is_remembered_holds_its_blocks_until_forgotten) {
     MtfShared *shared = mtf_shared_new();
     const void *asked_of = mtf_shared_copy(shared, "question", 8);
     const void *found = mtf_shared_copy(shared, "answer", 6);
@@ -92,22 +87,9 @@ static void what_is_remembered_holds_its_blocks_until_forgotten(void **state) {
     mtf_shared_free(shared);
 }
 
-static void a_question_has_room_for_so_many_parts(void **state) {
-    (void)state;
+TEST(a_question_has_room_for_so_many_parts) {
     MtfQuestion question = { 0 };
     for (int i = 0; i < MTF_QUESTION_PARTS; i++)
         assert_true(mtf_question_add(&question, NULL, i));
     assert_false(mtf_question_add(&question, NULL, 0));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equal_contents_are_one_block),
-        cmocka_unit_test(a_block_goes_with_its_last_reference),
-        cmocka_unit_test(blocks_agree_with_comparing_contents),
-        cmocka_unit_test(questions_differ_by_kind_block_and_number),
-        cmocka_unit_test(what_is_remembered_holds_its_blocks_until_forgotten),
-        cmocka_unit_test(a_question_has_room_for_so_many_parts),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

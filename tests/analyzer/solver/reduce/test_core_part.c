@@ -27,8 +27,7 @@ static void random_values(const MtfCore *core, GRand *rand, int *values) {
 
 /* What changes from one choice of the free nodes to another changes alike in the core, and what is
  * too much memory for the part is too much for the core. */
-static void a_part_costs_and_fits_what_the_core_does(void **state) {
-    (void)state;
+TEST(a_part_costs_and_fits_what_the_core_does) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(31);
     int compared = 0;
     for (int round = 0; round < ROUNDS; round++) {
@@ -81,8 +80,7 @@ static bool least_of_core(const MtfCore *core, int64_t *least) {
     }
 }
 
-static void joined_nodes_keep_the_optimum_and_lift_to_it(void **state) {
-    (void)state;
+TEST(joined_nodes_keep_the_optimum_and_lift_to_it) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(32);
     int joined = 0;
     for (int round = 0; round < ROUNDS; round++) {
@@ -99,12 +97,4 @@ static void joined_nodes_keep_the_optimum_and_lift_to_it(void **state) {
         joined += count;
     }
     assert_true(joined > ROUNDS / 10);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_part_costs_and_fits_what_the_core_does),
-        cmocka_unit_test(joined_nodes_keep_the_optimum_and_lift_to_it),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -112,8 +112,7 @@ static void random_matrix(GRand *random, int trial, int64_t *costs, int *rows, i
             costs[p * *columns + q] = few[row[p] * MOST + column[q]];
 }
 
-static void a_matrix_is_the_same_without_what_is_repeated(void **state) {
-    (void)state;
+TEST(a_matrix_is_the_same_without_what_is_repeated) {
     g_autoptr(GRand) random = g_rand_new_with_seed(5);
     for (int trial = 0; trial < 2000; trial++) {
         int64_t costs[MOST * MOST];
@@ -123,8 +122,7 @@ static void a_matrix_is_the_same_without_what_is_repeated(void **state) {
     }
 }
 
-static void lowering_takes_the_least_of_each_column(void **state) {
-    (void)state;
+TEST(lowering_takes_the_least_of_each_column) {
     g_autoptr(GRand) random = g_rand_new_with_seed(6);
     for (int trial = 0; trial < 2000; trial++) {
         int64_t costs[MOST * MOST];
@@ -135,12 +133,4 @@ static void lowering_takes_the_least_of_each_column(void **state) {
         check_lowering(random, matrix, true);
         mtf_distinct_matrix_free(matrix);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_matrix_is_the_same_without_what_is_repeated),
-        cmocka_unit_test(lowering_takes_the_least_of_each_column),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -100,8 +100,7 @@ static int64_t least_cost(const Layer *layer, int layers) {
     return least;
 }
 
-static void every_node_and_edge_has_one_that_stands_for_it(void **state) {
-    (void)state;
+TEST(every_node_and_edge_has_one_that_stands_for_it) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(1);
     for (int round = 0; round < 50; round++) {
         Layer layer = random_layer(rand);
@@ -131,8 +130,7 @@ static void every_node_and_edge_has_one_that_stands_for_it(void **state) {
     }
 }
 
-static void copies_are_listed_once_each(void **state) {
-    (void)state;
+TEST(copies_are_listed_once_each) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(2);
     Layer layer = random_layer(rand);
     g_autoptr(MtfLayoutProblem) problem = network(&layer, 40);
@@ -152,8 +150,7 @@ static void copies_are_listed_once_each(void **state) {
 
 /* Layers 4 … 15 have more nodes than the others, as those have where memory binds: with the 24 of their 120
  * nodes that only they have they would be the ones that look alike the most. */
-static void the_layers_that_most_nodes_are_of_are_found(void **state) {
-    (void)state;
+TEST(the_layers_that_most_nodes_are_of_are_found) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(9);
     Layer layer = random_layer(rand), others[6];
     g_autoptr(MtfLayoutProblem) problem = network(&layer, 120);
@@ -173,8 +170,7 @@ static void the_layers_that_most_nodes_are_of_are_found(void **state) {
     assert_true(quotient->layers > 90 && quotient->layers <= 104);
 }
 
-static void a_network_without_layers_has_no_quotient(void **state) {
-    (void)state;
+TEST(a_network_without_layers_has_no_quotient) {
     g_autoptr(MtfLayoutProblem) problem = mtf_layout_problem_new("different");
     for (int v = 0; v < 40; v++) {
         int64_t costs[] = { v, 2 * v }, usages[] = { 0, 0 };
@@ -188,8 +184,7 @@ static void a_network_without_layers_has_no_quotient(void **state) {
 }
 
 /* Messages from the quotient, at any prices, give a bound of the whole network. */
-static void expanded_messages_bound_the_whole(void **state) {
-    (void)state;
+TEST(expanded_messages_bound_the_whole) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(3);
     for (int round = 0; round < 100; round++) {
         Layer layer = random_layer(rand);
@@ -214,8 +209,7 @@ static void expanded_messages_bound_the_whole(void **state) {
 }
 
 /* Folded cost equals unfolded cost, from 12 to 384 layers. */
-static void any_number_of_layers_is_solved_to_its_optimum(void **state) {
-    (void)state;
+TEST(any_number_of_layers_is_solved_to_its_optimum) {
     static const int layers[] = { 12, 24, 48, 96, 192, 384 };
     g_autoptr(GRand) rand = g_rand_new_with_seed(4);
     Layer layer = random_layer(rand);
@@ -233,8 +227,7 @@ static void any_number_of_layers_is_solved_to_its_optimum(void **state) {
 
 /* Under a limit that the best choice breaks by half, the layers differ; the answer is legal, its
  * bound is above the optimum without a limit, and both are near each other. */
-static void a_limit_that_splits_the_layers_is_met(void **state) {
-    (void)state;
+TEST(a_limit_that_splits_the_layers_is_met) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(5);
     for (int round = 0; round < 6; round++) {
         Layer layer = random_layer(rand);
@@ -258,8 +251,7 @@ static void a_limit_that_splits_the_layers_is_met(void **state) {
 
 /* Choices of the tied core lift to choices of the problem that are alike in every layer, cost the same
  * and use the same memory. */
-static void tied_layers_cost_what_alike_layers_cost(void **state) {
-    (void)state;
+TEST(tied_layers_cost_what_alike_layers_cost) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(6);
     for (int round = 0; round < 40; round++) {
         Layer layer = random_layer(rand);
@@ -292,8 +284,7 @@ static void tied_layers_cost_what_alike_layers_cost(void **state) {
 }
 
 /* A draft of a deep network is the best choice with equal layers, whose middle nothing tells apart. */
-static void a_draft_has_alike_layers(void **state) {
-    (void)state;
+TEST(a_draft_has_alike_layers) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(7);
     Layer layer = random_layer(rand);
     g_autoptr(MtfLayoutProblem) problem = network(&layer, 200);
@@ -306,8 +297,7 @@ static void a_draft_has_alike_layers(void **state) {
 }
 
 /* What a draft leaves spares its proof a second look at alike layers, and changes nothing. */
-static void the_proof_of_a_draft_is_as_if_there_had_been_none(void **state) {
-    (void)state;
+TEST(the_proof_of_a_draft_is_as_if_there_had_been_none) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(8);
     Layer layer = random_layer(rand);
     g_autoptr(MtfLayoutProblem) problem = network(&layer, 200);
@@ -349,8 +339,7 @@ static MtfLayoutProblem *network_with_chords(GRand *rand, int layers) {
 
 /* Their pairs are joined in all layers, whose quotient has a better guess then, and what its messages prove of the whole is
  * a bound. */
-static void alike_pairs_raise_the_bound_of_all_layers(void **state) {
-    (void)state;
+TEST(alike_pairs_raise_the_bound_of_all_layers) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(10);
     int better = 0, layers = 40;
     for (int round = 0; round < 20; round++) {
@@ -389,8 +378,7 @@ static int count_lines(const char *text, const char *word) {
 }
 
 /* Joined alike, before anything is pruned, they are in the certificate, which proves the bound. */
-static void alike_pairs_are_certified(void **state) {
-    (void)state;
+TEST(alike_pairs_are_certified) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(11);
     int joined = 0, layers = 40;
     for (int round = 0; round < 10; round++) {
@@ -407,22 +395,4 @@ static void alike_pairs_are_certified(void **state) {
         joined += count_lines(text, "join ") >= layers - 8;
     }
     assert_true(joined > 5);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_node_and_edge_has_one_that_stands_for_it),
-        cmocka_unit_test(copies_are_listed_once_each),
-        cmocka_unit_test(the_layers_that_most_nodes_are_of_are_found),
-        cmocka_unit_test(a_network_without_layers_has_no_quotient),
-        cmocka_unit_test(expanded_messages_bound_the_whole),
-        cmocka_unit_test(any_number_of_layers_is_solved_to_its_optimum),
-        cmocka_unit_test(a_limit_that_splits_the_layers_is_met),
-        cmocka_unit_test(tied_layers_cost_what_alike_layers_cost),
-        cmocka_unit_test(a_draft_has_alike_layers),
-        cmocka_unit_test(the_proof_of_a_draft_is_as_if_there_had_been_none),
-        cmocka_unit_test(alike_pairs_raise_the_bound_of_all_layers),
-        cmocka_unit_test(alike_pairs_are_certified),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

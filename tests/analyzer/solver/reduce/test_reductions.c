@@ -82,13 +82,11 @@ static bool reduce_nothing(MtfCore *core) {
     return true;
 }
 
-static void making_a_core_keeps_the_optimum(void **state) {
-    (void)state;
+TEST(making_a_core_keeps_the_optimum) {
     check(reduce_nothing, 1);
 }
 
-static void consistency_keeps_the_optimum(void **state) {
-    (void)state;
+TEST(consistency_keeps_the_optimum) {
     check(mtf_reduce_consistency, 2);
 }
 
@@ -97,8 +95,7 @@ static bool contract_consistent(MtfCore *core) {
     return !core->infeasible && mtf_reduce_contraction(core);
 }
 
-static void contraction_keeps_the_optimum(void **state) {
-    (void)state;
+TEST(contraction_keeps_the_optimum) {
     check(mtf_reduce_contraction, 3);
     check(contract_consistent, 4);
 }
@@ -119,14 +116,12 @@ static bool separate(MtfCore *core) {
     return changed;
 }
 
-static void separation_keeps_the_optimum(void **state) {
-    (void)state;
+TEST(separation_keeps_the_optimum) {
     check(separate, 12);
 }
 
 /* 3 5 4 / 7 9 8 is 3 or 7 of one end and 0, 2 or 1 of the other. */
-static void an_edge_that_is_a_sum_of_its_ends_goes(void **state) {
-    (void)state;
+TEST(an_edge_that_is_a_sum_of_its_ends_goes) {
     for (int64_t last = 8; last <= 9; last++) {
         g_autoptr(MtfLayoutProblem) problem = mtf_layout_problem_new("sum");
         mtf_layout_problem_add_node(
@@ -145,18 +140,15 @@ static void an_edge_that_is_a_sum_of_its_ends_goes(void **state) {
     }
 }
 
-static void elimination_keeps_the_optimum(void **state) {
-    (void)state;
+TEST(elimination_keeps_the_optimum) {
     check(mtf_reduce_elimination, 5);
 }
 
-static void dominance_keeps_the_optimum(void **state) {
-    (void)state;
+TEST(dominance_keeps_the_optimum) {
     check(mtf_reduce_dominance, 6);
 }
 
-static void rows_keep_the_optimum(void **state) {
-    (void)state;
+TEST(rows_keep_the_optimum) {
     check(mtf_reduce_rows, 7);
 }
 
@@ -204,8 +196,7 @@ static guint nodes_in_row(const MtfCore *core, int row) {
 }
 
 /* A row each and no others, in the order of time. */
-static void rows_are_the_maximal_cliques_of_the_intervals(void **state) {
-    (void)state;
+TEST(rows_are_the_maximal_cliques_of_the_intervals) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(11);
     int several = 0;
     for (int round = 0; round < ROUNDS; round++) {
@@ -229,13 +220,11 @@ static bool reduce_everything(MtfCore *core) {
     return true;
 }
 
-static void all_together_keep_the_optimum(void **state) {
-    (void)state;
+TEST(all_together_keep_the_optimum) {
     check(reduce_everything, 8);
 }
 
-static void a_wrong_reduction_is_caught(void **state) {
-    (void)state;
+TEST(a_wrong_reduction_is_caught) {
     g_autoptr(MtfLayoutProblem) problem = mtf_layout_problem_new("two");
     mtf_layout_problem_add_node(
         problem, (MtfLayoutNode){ 0, 0, 2, (int64_t[]){ 5, 3 }, (int64_t[]){ 0, 0 } });
@@ -249,8 +238,7 @@ static void a_wrong_reduction_is_caught(void **state) {
 
 /* The optimum of the whole is the sum of those of the components, and their values together are it.
  */
-static void components_are_solved_apart(void **state) {
-    (void)state;
+TEST(components_are_solved_apart) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(10);
     int several = 0;
     for (int round = 0; round < ROUNDS; round++) {
@@ -296,8 +284,7 @@ static MtfLayoutProblem *chain(int cells) {
     return problem;
 }
 
-static void equal_matrices_are_stored_once(void **state) {
-    (void)state;
+TEST(equal_matrices_are_stored_once) {
     g_autoptr(MtfLayoutProblem) problem = chain(100);
     const int64_t *costs = mtf_layout_problem_edge(problem, 0)->costs;
     g_autoptr(MtfCore) core = mtf_core_new(problem);
@@ -308,8 +295,7 @@ static void equal_matrices_are_stored_once(void **state) {
 }
 
 /* Elimination repeated layers loses nothing: by hand, all 0 costs 4 a node and 0 an edge. */
-static void the_quotient_of_a_chain_costs_what_the_chain_does(void **state) {
-    (void)state;
+TEST(the_quotient_of_a_chain_costs_what_the_chain_does) {
     static const int cells[] = { 12, 24, 48, 96, 192, 384 };
     for (gsize i = 0; i < G_N_ELEMENTS(cells); i++) {
         g_autoptr(MtfLayoutProblem) problem = chain(cells[i]);
@@ -320,8 +306,7 @@ static void the_quotient_of_a_chain_costs_what_the_chain_does(void **state) {
     }
 }
 
-static void a_choice_projects_onto_the_core_at_its_cost(void **state) {
-    (void)state;
+TEST(a_choice_projects_onto_the_core_at_its_cost) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(9);
     int projected = 0;
     for (int round = 0; round < ROUNDS; round++) {
@@ -340,8 +325,7 @@ static void a_choice_projects_onto_the_core_at_its_cost(void **state) {
 }
 
 /* Sums of 2^53 over 600 nodes pass 2^60: costs are rounded down by a shift and stay a bound. */
-static void huge_costs_are_shifted_and_not_overflowed(void **state) {
-    (void)state;
+TEST(huge_costs_are_shifted_and_not_overflowed) {
     g_autoptr(MtfLayoutProblem) problem = mtf_layout_problem_new("huge");
     int64_t cost = MTF_LAYOUT_MAX_COST;
     for (int v = 0; v < 600; v++)
@@ -351,26 +335,4 @@ static void huge_costs_are_shifted_and_not_overflowed(void **state) {
     assert_true(core->cost_shift > 0);
     assert_true((MtfInt128)core->constant << core->cost_shift <= (MtfInt128)600 * cost);
     assert_true((MtfInt128)(core->constant + 600) << core->cost_shift >= (MtfInt128)600 * cost);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(making_a_core_keeps_the_optimum),
-        cmocka_unit_test(consistency_keeps_the_optimum),
-        cmocka_unit_test(contraction_keeps_the_optimum),
-        cmocka_unit_test(separation_keeps_the_optimum),
-        cmocka_unit_test(an_edge_that_is_a_sum_of_its_ends_goes),
-        cmocka_unit_test(elimination_keeps_the_optimum),
-        cmocka_unit_test(dominance_keeps_the_optimum),
-        cmocka_unit_test(rows_keep_the_optimum),
-        cmocka_unit_test(rows_are_the_maximal_cliques_of_the_intervals),
-        cmocka_unit_test(all_together_keep_the_optimum),
-        cmocka_unit_test(components_are_solved_apart),
-        cmocka_unit_test(equal_matrices_are_stored_once),
-        cmocka_unit_test(the_quotient_of_a_chain_costs_what_the_chain_does),
-        cmocka_unit_test(a_wrong_reduction_is_caught),
-        cmocka_unit_test(a_choice_projects_onto_the_core_at_its_cost),
-        cmocka_unit_test(huge_costs_are_shifted_and_not_overflowed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

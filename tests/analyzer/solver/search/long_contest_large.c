@@ -31,8 +31,7 @@ static MtfLayoutSolution *solve_within(const MtfLayoutProblem *problem, double s
 }
 
 /* Beside other programs it is asked again with twice the time until it has had what two processors give. */
-static void no_shape_ends_far_from_its_bound(void **state) {
-    (void)state;
+TEST(no_shape_ends_far_from_its_bound) {
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autoptr(GRand) rand = g_rand_new_with_seed((guint32)i + 7);
         g_autofree int *planted = g_new(int, cases[i].shape.nodes);
@@ -48,9 +47,4 @@ static void no_shape_ends_far_from_its_bound(void **state) {
         if (gap > MOST_GAP)
             fail_msg("%s: a gap of %.1f %%", cases[i].name, 100 * gap);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(no_shape_ends_far_from_its_bound) };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

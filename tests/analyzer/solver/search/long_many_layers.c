@@ -61,8 +61,7 @@ static void count(double cost, double bound, void *user) {
 }
 
 /* Messages come to rest on a quotient of the layers; rounds over all of them would say no more. */
-static void what_came_to_rest_on_the_quotient_is_told_once(void **state) {
-    (void)state;
+TEST(what_came_to_rest_on_the_quotient_is_told_once) {
     g_autoptr(MtfLayoutProblem) problem = ladder(3);
     int told = 0;
     MtfSearchListener listener = { .bound = count, .user = &told };
@@ -76,11 +75,4 @@ static void what_came_to_rest_on_the_quotient_is_told_once(void **state) {
     assert_true(mtf_layout_problem_allows(problem, &value) && value.cost == solution->cost);
     assert_true(solution->bound > 0 && solution->gap < MOST_GAP);
     assert_int_equal(told, 1);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_came_to_rest_on_the_quotient_is_told_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,8 +48,7 @@ static int64_t random_cutoff(GRand *rand, const Setup *setup) {
     return (int64_t)setup->optimum + g_rand_int_range(rand, -3, 4);
 }
 
-static void a_guess_is_refuted_or_fulfilled_only_where_that_is_true(void **state) {
-    (void)state;
+TEST(a_guess_is_refuted_or_fulfilled_only_where_that_is_true) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(11);
     int found = 0, refuted = 0;
     for (int round = 0; round < ROUNDS; round++) {
@@ -75,8 +74,7 @@ static void a_guess_is_refuted_or_fulfilled_only_where_that_is_true(void **state
     assert_true(found > ROUNDS / 10 && refuted > ROUNDS / 10);
 }
 
-static void the_ascent_goes_on_as_if_nothing_had_been_guessed(void **state) {
-    (void)state;
+TEST(the_ascent_goes_on_as_if_nothing_had_been_guessed) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(12);
     for (int round = 0; round < ROUNDS / 4; round++) {
         Setup setup;
@@ -94,12 +92,4 @@ static void the_ascent_goes_on_as_if_nothing_had_been_guessed(void **state) {
             assert_int_equal(left[v], right[v]);
         setup_clear(&setup);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_guess_is_refuted_or_fulfilled_only_where_that_is_true),
-        cmocka_unit_test(the_ascent_goes_on_as_if_nothing_had_been_guessed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,8 +24,7 @@ static MtfBranching *new_branching(const MtfCore *core, GRand *rand, double *wei
 }
 
 /* Its last choice is the optimum, its end the proof; stopped anywhere, its bound is none too high. */
-static void branching_ends_with_the_optimum_or_with_nothing(void **state) {
-    (void)state;
+TEST(branching_ends_with_the_optimum_or_with_nothing) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(41);
     for (int round = 0; round < ROUNDS; round++) {
         g_autoptr(MtfLayoutProblem) problem =
@@ -54,8 +53,7 @@ static void branching_ends_with_the_optimum_or_with_nothing(void **state) {
 }
 
 /* What comes back is legal and cheaper than what they began with, or nothing. */
-static void improvers_end_legal_and_cheaper(void **state) {
-    (void)state;
+TEST(improvers_end_legal_and_cheaper) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(42);
     int improved = 0;
     for (int round = 0; round < ROUNDS / 5; round++) {
@@ -95,8 +93,7 @@ static void improvers_end_legal_and_cheaper(void **state) {
 }
 
 /* Of an optimum that they are told nothing comes back, whatever they had found before. */
-static void improvers_take_over_what_they_are_told(void **state) {
-    (void)state;
+TEST(improvers_take_over_what_they_are_told) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(43);
     int told = 0;
     for (int round = 0; round < ROUNDS / 20; round++) {
@@ -115,13 +112,4 @@ static void improvers_take_over_what_they_are_told(void **state) {
         told++;
     }
     assert_true(told > 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(branching_ends_with_the_optimum_or_with_nothing),
-        cmocka_unit_test(improvers_end_legal_and_cheaper),
-        cmocka_unit_test(improvers_take_over_what_they_are_told),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,8 +72,7 @@ static MtfLayoutSolution *solve_within(const MtfLayoutProblem *problem, double s
 
 /* One second is enough where it is the search's own: beside other programs it is asked again with twice
  * the time until it has had it, and as much again. */
-static void every_shape_is_solved_in_the_time_asked(void **state) {
-    (void)state;
+TEST(every_shape_is_solved_in_the_time_asked) {
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         MtfInt128 planted;
         g_autoptr(MtfLayoutProblem) problem = draw(&cases[i], (guint32)i + 1, &planted);
@@ -90,8 +89,7 @@ static void every_shape_is_solved_in_the_time_asked(void **state) {
     }
 }
 
-static void the_same_work_gives_the_same_answer_on_one_thread_or_two(void **state) {
-    (void)state;
+TEST(the_same_work_gives_the_same_answer_on_one_thread_or_two) {
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         MtfInt128 planted;
         g_autoptr(MtfLayoutProblem) problem = draw(&cases[i], (guint32)i + 50, &planted);
@@ -108,8 +106,7 @@ static void the_same_work_gives_the_same_answer_on_one_thread_or_two(void **stat
 
 /* Where the gap stays wide, rounds that come to nothing are spent near the best choice; on one thread as on
  * two. */
-static void limited_work_looks_near_the_best_choice(void **state) {
-    (void)state;
+TEST(limited_work_looks_near_the_best_choice) {
     const Case wide = { "wide", { 2500, 20, 0.2, 0.1, 1.05, 2500, 300, 100000, 0 } };
     MtfInt128 planted;
     g_autoptr(MtfLayoutProblem) problem = draw(&wide, 7, &planted);
@@ -123,13 +120,4 @@ static void limited_work_looks_near_the_best_choice(void **state) {
     assert_true(near->cost < far->cost);
     assert_memory_equal(near->choice, again->choice,
                         (gsize)wide.shape.nodes * sizeof *near->choice);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_shape_is_solved_in_the_time_asked),
-        cmocka_unit_test(the_same_work_gives_the_same_answer_on_one_thread_or_two),
-        cmocka_unit_test(limited_work_looks_near_the_best_choice),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

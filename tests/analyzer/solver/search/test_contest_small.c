@@ -46,8 +46,7 @@ static MtfLayoutSolution *solve(const Case *item, const MtfLayoutProblem *proble
     return solution;
 }
 
-static void exhaustive_search_finds_nothing_better(void **state) {
-    (void)state;
+TEST(exhaustive_search_finds_nothing_better) {
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++)
         for (guint32 seed = 0; seed < SEEDS; seed++) {
             g_autoptr(MtfLayoutProblem) problem = draw(&cases[i], SMALL, seed);
@@ -59,8 +58,7 @@ static void exhaustive_search_finds_nothing_better(void **state) {
         }
 }
 
-static void a_certificate_proves_every_optimum(void **state) {
-    (void)state;
+TEST(a_certificate_proves_every_optimum) {
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++)
         for (guint32 seed = 0; seed < SEEDS; seed++) {
             g_autoptr(MtfLayoutProblem) problem = draw(&cases[i], MIDDLE, 100 + seed);
@@ -75,8 +73,7 @@ static void a_certificate_proves_every_optimum(void **state) {
 }
 
 /* Without any one method the others come to the same optimum. */
-static void no_optimum_hangs_on_a_single_method(void **state) {
-    (void)state;
+TEST(no_optimum_hangs_on_a_single_method) {
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++)
         for (guint32 seed = 0; seed < SEEDS / 4; seed++) {
             g_autoptr(MtfLayoutProblem) problem = draw(&cases[i], MIDDLE, 200 + seed);
@@ -87,13 +84,4 @@ static void no_optimum_hangs_on_a_single_method(void **state) {
                 assert_true(other->cost == all->cost);
             }
         }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exhaustive_search_finds_nothing_better),
-        cmocka_unit_test(a_certificate_proves_every_optimum),
-        cmocka_unit_test(no_optimum_hangs_on_a_single_method),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,8 +10,7 @@
 #define ROUNDS 1500
 #define MAX_NODES 16
 
-static void the_program_finds_the_optimum(void **state) {
-    (void)state;
+TEST(the_program_finds_the_optimum) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(1);
     for (int round = 0; round < ROUNDS; round++) {
         g_autoptr(MtfLayoutProblem) problem = mtf_test_random_problem(rand);
@@ -33,8 +32,7 @@ static void the_program_finds_the_optimum(void **state) {
 }
 
 /* One binary for each value, one continuous variable for each matrix entry: 2 + 3 + 6. */
-static void the_program_has_a_variable_for_each_value_and_entry(void **state) {
-    (void)state;
+TEST(the_program_has_a_variable_for_each_value_and_entry) {
     g_autoptr(MtfLayoutProblem) problem = mtf_layout_problem_new("sizes");
     int64_t zero[6] = { 0 };
     mtf_layout_problem_add_node(problem, (MtfLayoutNode){ 0, 1, 2, zero, zero });
@@ -42,12 +40,4 @@ static void the_program_has_a_variable_for_each_value_and_entry(void **state) {
     mtf_layout_problem_add_edge(problem, (MtfLayoutEdge){ 0, 1, zero });
     g_autoptr(MtfCore) core = mtf_core_new(problem);
     assert_int_equal(mtf_core_ilp_size(core), 11);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_program_finds_the_optimum),
-        cmocka_unit_test(the_program_has_a_variable_for_each_value_and_entry),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

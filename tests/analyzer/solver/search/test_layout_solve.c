@@ -27,8 +27,7 @@ static MtfLayoutProblem *some_problem(GRand *rand, int round) {
     return round % 8 == 7 ? mtf_test_repeated_problem(rand) : mtf_test_random_problem(rand);
 }
 
-static void random_problems_match_exhaustive_search(void **state) {
-    (void)state;
+TEST(random_problems_match_exhaustive_search) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(1);
     int fitting = 0;
     for (int round = 0; round < ROUNDS; round++) {
@@ -52,8 +51,7 @@ static void random_problems_match_exhaustive_search(void **state) {
 }
 
 /* Stopped after one round, the bound is never above the optimum nor the cost below it. */
-static void a_bound_is_never_above_the_optimum(void **state) {
-    (void)state;
+TEST(a_bound_is_never_above_the_optimum) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(2);
     for (int round = 0; round < ROUNDS; round++) {
         g_autoptr(MtfLayoutProblem) problem = some_problem(rand, round);
@@ -68,8 +66,7 @@ static void a_bound_is_never_above_the_optimum(void **state) {
     }
 }
 
-static void what_would_do_is_the_least_peak_when_nothing_fits(void **state) {
-    (void)state;
+TEST(what_would_do_is_the_least_peak_when_nothing_fits) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(3);
     int misfits = 0;
     for (int round = 0; round < ROUNDS / 4; round++) {
@@ -94,8 +91,7 @@ static void what_would_do_is_the_least_peak_when_nothing_fits(void **state) {
     assert_true(misfits > ROUNDS / 40);
 }
 
-static void a_start_is_kept_when_there_is_no_time(void **state) {
-    (void)state;
+TEST(a_start_is_kept_when_there_is_no_time) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(4);
     for (int round = 0; round < 300; round++) {
         g_autoptr(MtfLayoutProblem) problem = mtf_test_random_problem(rand);
@@ -114,8 +110,7 @@ static void a_start_is_kept_when_there_is_no_time(void **state) {
 }
 
 /* The cheapest choice without a limit, where that is too large, leads to one that fits, though there is no time. */
-static void a_start_that_is_too_large_is_repaired(void **state) {
-    (void)state;
+TEST(a_start_that_is_too_large_is_repaired) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(14);
     int large = 0, repaired = 0;
     for (int round = 0; round < 2000; round++) {
@@ -143,8 +138,7 @@ static void a_start_that_is_too_large_is_repaired(void **state) {
     assert_true(2 * repaired > large);
 }
 
-static void more_memory_is_never_dearer(void **state) {
-    (void)state;
+TEST(more_memory_is_never_dearer) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(5);
     for (int round = 0; round < 100; round++) {
         g_autoptr(MtfLayoutProblem) problem = mtf_test_random_problem(rand);
@@ -162,8 +156,7 @@ static void more_memory_is_never_dearer(void **state) {
     }
 }
 
-static void the_next_best_strategy_has_the_price_of_forbidding_the_best(void **state) {
-    (void)state;
+TEST(the_next_best_strategy_has_the_price_of_forbidding_the_best) {
     g_autoptr(MtfLayoutProblem) problem = mtf_layout_problem_new("pair");
     int64_t none[3] = { 0 };
     mtf_layout_problem_add_node(problem, (MtfLayoutNode){ 0, 0, 3, (int64_t[]){ 5, 9, 7 }, none });
@@ -206,8 +199,7 @@ static bool search_followers(const MtfLayoutProblem *problem, const int *leader,
     return found;
 }
 
-static void nodes_take_what_their_leaders_take(void **state) {
-    (void)state;
+TEST(nodes_take_what_their_leaders_take) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(8);
     int dearer = 0;
     for (int round = 0; round < ROUNDS / 2; round++) {
@@ -229,8 +221,7 @@ static void nodes_take_what_their_leaders_take(void **state) {
     assert_true(dearer > ROUNDS / 50);
 }
 
-static void an_empty_problem_costs_nothing(void **state) {
-    (void)state;
+TEST(an_empty_problem_costs_nothing) {
     g_autoptr(MtfLayoutProblem) problem = mtf_layout_problem_new("empty");
     g_autoptr(MtfLayoutSolution) solution = mtf_layout_solve(problem, NULL, NULL, NULL);
     assert_non_null(solution);
@@ -238,8 +229,7 @@ static void an_empty_problem_costs_nothing(void **state) {
 }
 
 /* Two choices around 2^65: the totals need 128 bits and the optimum is still found. */
-static void costs_beyond_64_bits_are_solved(void **state) {
-    (void)state;
+TEST(costs_beyond_64_bits_are_solved) {
     g_autoptr(MtfLayoutProblem) problem = mtf_layout_problem_new("huge");
     int64_t usage[2] = { 0, 0 };
     for (int v = 0; v < 5000; v++) {
@@ -252,8 +242,7 @@ static void costs_beyond_64_bits_are_solved(void **state) {
     assert_true(solution->bound <= optimum);
 }
 
-static void the_same_work_gives_the_same_answer(void **state) {
-    (void)state;
+TEST(the_same_work_gives_the_same_answer) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(6);
     for (int round = 0; round < 200; round++) {
         g_autoptr(MtfLayoutProblem) problem = mtf_test_random_problem(rand);
@@ -289,8 +278,7 @@ static bool find_better(void) {
     return false;
 }
 
-static void an_abandoned_search_has_no_answer_though_it_began_with_one(void **state) {
-    (void)state;
+TEST(an_abandoned_search_has_no_answer_though_it_began_with_one) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(5);
     for (int round = 0; round < 100; round++) {
         g_autoptr(MtfLayoutProblem) problem = some_problem(rand, round);
@@ -313,8 +301,7 @@ static void an_abandoned_search_has_no_answer_though_it_began_with_one(void **st
     }
 }
 
-static void the_contest_example_and_small_instance_are_proven_optimal(void **state) {
-    (void)state;
+TEST(the_contest_example_and_small_instance_are_proven_optimal) {
     if (access("../shared/data/iopddl/example.json", R_OK) != 0)
         skip();
     assert_file_optimum("../shared/data/iopddl/example.json", "445");
@@ -322,31 +309,10 @@ static void the_contest_example_and_small_instance_are_proven_optimal(void **sta
 }
 
 /* Optima of ../shared/data/pase/README.md, there rounded away in their last digits. */
-static void the_networks_of_pase_are_proven_optimal(void **state) {
-    (void)state;
+TEST(the_networks_of_pase_are_proven_optimal) {
     if (access("../shared/data/pase/rnnlm_p64.json.gz", R_OK) != 0)
         skip();
     assert_file_optimum("../shared/data/pase/rnnlm_p64.json.gz", "25062781091840");
     assert_file_optimum("../shared/data/pase/transformer_p4.json.gz", "63101251878912");
     assert_file_optimum("../shared/data/pase/inception3_p8.json.gz", "12514249638912");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_problems_match_exhaustive_search),
-        cmocka_unit_test(a_bound_is_never_above_the_optimum),
-        cmocka_unit_test(what_would_do_is_the_least_peak_when_nothing_fits),
-        cmocka_unit_test(a_start_is_kept_when_there_is_no_time),
-        cmocka_unit_test(a_start_that_is_too_large_is_repaired),
-        cmocka_unit_test(more_memory_is_never_dearer),
-        cmocka_unit_test(the_next_best_strategy_has_the_price_of_forbidding_the_best),
-        cmocka_unit_test(nodes_take_what_their_leaders_take),
-        cmocka_unit_test(an_empty_problem_costs_nothing),
-        cmocka_unit_test(costs_beyond_64_bits_are_solved),
-        cmocka_unit_test(the_same_work_gives_the_same_answer),
-        cmocka_unit_test(an_abandoned_search_has_no_answer_though_it_began_with_one),
-        cmocka_unit_test(the_contest_example_and_small_instance_are_proven_optimal),
-        cmocka_unit_test(the_networks_of_pase_are_proven_optimal),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -73,7 +73,7 @@ static int moves_until_right(Case *c, double price) {
     return MOVES + 1;
 }
 
-static void prices_too_low_or_too_high_become_right(void **state) {
+TEST_WITH(prices_too_low_or_too_high_become_right, setup, teardown) {
     Case *c = *state;
     static const double shares[] = { 0.65, 1.35 };
     for (size_t i = 0; i < G_N_ELEMENTS(shares); i++) {
@@ -88,14 +88,14 @@ static void prices_too_low_or_too_high_become_right(void **state) {
 }
 
 /* Of what is told for all tries the next one is right at once. */
-static void what_was_learned_stays(void **state) {
+TEST_WITH(what_was_learned_stays, setup, teardown) {
     Case *c = *state;
     assert_true(moves_until_right(c, 0.65 * RIGHT) > 1);
     assert_int_equal(moves_until_right(c, 0.65 * RIGHT), 1);
 }
 
 /* Without what moves teach, all of them would be a ninth overfull. */
-static void the_price_alone_does_not_fit(void **state) {
+TEST_WITH(the_price_alone_does_not_fit, setup, teardown) {
     Case *c = *state;
     c->prices[0] = 0.65 * RIGHT;
     for (int i = 0; i < MOVES; i++) {
@@ -103,13 +103,4 @@ static void the_price_alone_does_not_fit(void **state) {
         assert_true(move(c) > 0.11);
     }
     assert_false(mtf_learned_prices_learn(c->learned, c->values));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(prices_too_low_or_too_high_become_right, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_was_learned_stays, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_price_alone_does_not_fit, setup, teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

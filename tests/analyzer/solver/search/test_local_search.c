@@ -14,8 +14,7 @@ static int64_t random_cost(GRand *rand) {
 
 /* Two nodes without memory, one edge of random costs. The values of no other pair are cheaper than
  * those of the answer: one edge is all there is, so its descent finds the optimum. */
-static void a_pair_is_as_cheap_as_any_other(void **state) {
-    (void)state;
+TEST(a_pair_is_as_cheap_as_any_other) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(1);
     for (int round = 0; round < ROUNDS; round++) {
         int rows = g_rand_int_range(rand, 1, MOST_VALUES);
@@ -43,9 +42,4 @@ static void a_pair_is_as_cheap_as_any_other(void **state) {
                     least = MIN(least, a[p] + b[q] + edge[p * columns + q]);
         assert_true(mtf_core_cost(core, values) == least);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(a_pair_is_as_cheap_as_any_other) };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

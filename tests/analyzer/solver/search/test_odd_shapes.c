@@ -87,8 +87,7 @@ static MtfLayoutProblem *draw_problem(const Shape *shape, guint32 seed) {
     return problem;
 }
 
-static void every_optimum_is_found_and_certified(void **state) {
-    (void)state;
+TEST(every_optimum_is_found_and_certified) {
     for (gsize i = 0; i < G_N_ELEMENTS(shapes); i++)
         for (guint32 seed = 0; seed < SEEDS; seed++) {
             g_autoptr(MtfLayoutProblem) problem = draw_problem(&shapes[i], seed);
@@ -111,8 +110,7 @@ static void every_optimum_is_found_and_certified(void **state) {
 }
 
 /* A byte below the least peak nothing fits, and the least peak is what would do. */
-static void a_byte_less_than_the_least_peak_is_refused(void **state) {
-    (void)state;
+TEST(a_byte_less_than_the_least_peak_is_refused) {
     int refused = 0;
     for (gsize i = 0; i < G_N_ELEMENTS(shapes); i++)
         for (guint32 seed = 0; seed < SEEDS / 4; seed++) {
@@ -132,12 +130,4 @@ static void a_byte_less_than_the_least_peak_is_refused(void **state) {
             refused++;
         }
     assert_true(refused > SEEDS);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_optimum_is_found_and_certified),
-        cmocka_unit_test(a_byte_less_than_the_least_peak_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

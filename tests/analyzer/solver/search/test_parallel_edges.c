@@ -112,8 +112,7 @@ static int64_t least_price(const Twin *twin) {
     return least;
 }
 
-static void every_choice_pays_every_edge(void **state) {
-    (void)state;
+TEST(every_choice_pays_every_edge) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(1);
     for (int round = 0; round < ROUNDS / 10; round++) {
         Twin twin = draw_twin(rand);
@@ -134,8 +133,7 @@ static void every_choice_pays_every_edge(void **state) {
     }
 }
 
-static void shrinking_and_solving_pay_every_edge(void **state) {
-    (void)state;
+TEST(shrinking_and_solving_pay_every_edge) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(2);
     int possible = 0;
     for (int round = 0; round < ROUNDS; round++) {
@@ -153,8 +151,7 @@ static void shrinking_and_solving_pay_every_edge(void **state) {
     assert_true(possible > ROUNDS / 2);
 }
 
-static void files_keep_every_edge(void **state) {
-    (void)state;
+TEST(files_keep_every_edge) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(3);
     for (int round = 0; round < ROUNDS / 10; round++) {
         Twin twin = draw_twin(rand);
@@ -230,20 +227,9 @@ static void check_graph(const char *text, const char *mesh_text) {
 }
 
 /* Of every layout there is: its price is its program's, and the search finds the least. */
-static void graphs_pay_every_use_of_a_tensor(void **state) {
-    (void)state;
+TEST(graphs_pay_every_use_of_a_tensor) {
     for (gsize i = 0; i < G_N_ELEMENTS(graphs); i++)
         check_graph(graphs[i], "r:2");
     check_graph(graphs[0], "r:2;c:2");
     check_graph(graphs[2], "r:2;c:3");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_choice_pays_every_edge),
-        cmocka_unit_test(shrinking_and_solving_pay_every_edge),
-        cmocka_unit_test(files_keep_every_edge),
-        cmocka_unit_test(graphs_pay_every_use_of_a_tensor),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,8 +44,7 @@ static Found raise_bound(const MtfLayoutProblem *problem, int nodes, int64_t cut
     return found;
 }
 
-static void no_choice_costs_less(void **state) {
-    (void)state;
+TEST(no_choice_costs_less) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(41);
     int exact = 0, raised = 0, fit = 0;
     for (int round = 0; round < ROUNDS; round++) {
@@ -66,8 +65,7 @@ static void no_choice_costs_less(void **state) {
 }
 
 /* A cutoff below the optimum is exceeded or not reached, and never by more than one. */
-static void nothing_is_said_beyond_the_cutoff(void **state) {
-    (void)state;
+TEST(nothing_is_said_beyond_the_cutoff) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(42);
     int refuted = 0;
     for (int round = 0; round < ROUNDS / 3; round++) {
@@ -85,8 +83,7 @@ static void nothing_is_said_beyond_the_cutoff(void **state) {
 }
 
 /* Where cycles hold the gap and memory binds in few of many rows, the copy closes much of what is left. */
-static void the_gap_of_cycles_gets_smaller(void **state) {
-    (void)state;
+TEST(the_gap_of_cycles_gets_smaller) {
     static const MtfContestShape shape = { 400, 6, 0.2, 0, 1.3, 400, 60, 1000, 0 };
     for (guint32 seed = 1; seed <= 4; seed++) {
         g_autoptr(GRand) rand = g_rand_new_with_seed(seed);
@@ -96,13 +93,4 @@ static void the_gap_of_cycles_gets_smaller(void **state) {
         Found found = raise_bound(problem, shape.nodes, cost);
         assert_true(found.bound > found.before && found.bound <= cost);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_choice_costs_less),
-        cmocka_unit_test(nothing_is_said_beyond_the_cutoff),
-        cmocka_unit_test(the_gap_of_cycles_gets_smaller),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -75,8 +75,7 @@ static void clear(Case *c) {
 
 /* With tables as large as they come, repeated moves end at the optimum of cost and priced memory; with
  * small ones what is kept stands in the way, but nothing gets worse. */
-static void moves_end_at_the_priced_optimum(void **state) {
-    (void)state;
+TEST(moves_end_at_the_priced_optimum) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(11);
     int reached = 0;
     for (int round = 0; round < ROUNDS; round++) {
@@ -98,8 +97,7 @@ static void moves_end_at_the_priced_optimum(void **state) {
 }
 
 /* One move between two choices finds the best mixture, keeping no node that differs. */
-static void two_choices_are_mixed_at_their_best(void **state) {
-    (void)state;
+TEST(two_choices_are_mixed_at_their_best) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(12);
     int mixed = 0;
     for (int round = 0; round < ROUNDS; round++) {
@@ -113,12 +111,4 @@ static void two_choices_are_mixed_at_their_best(void **state) {
         clear(&c);
     }
     assert_true(mixed > ROUNDS / 10);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(moves_end_at_the_priced_optimum),
-        cmocka_unit_test(two_choices_are_mixed_at_their_best),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

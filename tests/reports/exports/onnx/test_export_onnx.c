@@ -129,8 +129,7 @@ static void check_and_note(const MtfGraph *graph, const char *what, guint32 seed
         seen[mtf_graph_operation(graph, o)->kind] = true;
 }
 
-static void what_is_written_computes_the_same(void **state) {
-    (void)state;
+TEST(what_is_written_computes_the_same) {
     int written = 0;
     for (guint32 seed = 0; seed < 800; seed++) {
         MtfRandomGraph options = { .seed = seed,
@@ -168,8 +167,7 @@ static void check_text(const char *dimensions, const char *inputs, const char *o
 #define OP(KIND, INPUTS, MORE) "{'name': 'y', 'op': '" KIND "', 'inputs': [" INPUTS "]" MORE "}"
 #define POSITIVE "{'name': 'p', 'op': 'exp', 'inputs': ['x']}, "
 
-static void functions_that_are_not_drawn(void **state) {
-    (void)state;
+TEST(functions_that_are_not_drawn) {
     const char *ab = "'a': 3, 'b': 4", *x = X("'a', 'b'") W("'b'");
     check_text(ab, x, POSITIVE OP("mod", "'x', 'p'", ""));
     check_text(ab, x, POSITIVE OP("pow", "'p', 'w'", ""));
@@ -186,8 +184,7 @@ static void functions_that_are_not_drawn(void **state) {
 }
 
 /* Forwards and backwards, with a state that nobody reads behind the loop, and elements in the middle. */
-static void loops_are_scans(void **state) {
-    (void)state;
+TEST(loops_are_scans) {
     for (int reverse = 0; reverse < 2; reverse++) {
         g_autofree char *loop = g_strdup_printf(
             "{'loop': {'name': 'l', 'dimension': 't', %s'carry': [{'name': 's', 'init': 'w', "
@@ -203,8 +200,7 @@ static void loops_are_scans(void **state) {
 }
 
 /* With beta and without; all heads have the same queries and keys. */
-static void linear_attention_is_a_scan(void **state) {
-    (void)state;
+TEST(linear_attention_is_a_scan) {
     static const char *const betas[] = { "", ", 'beta'" };
     for (gsize i = 0; i < G_N_ELEMENTS(betas); i++) {
         g_autofree char *operations = g_strdup_printf(
@@ -239,8 +235,7 @@ static void linear_attention_is_a_scan(void **state) {
 #define COLUMNS(FROM, TO) \
     "{'from': '" FROM "', 'to': '" TO "', 'kernel': 'kw', 'dilation': 2, 'before': 1}"
 
-static void windows_of_every_kind(void **state) {
-    (void)state;
+TEST(windows_of_every_kind) {
     const char *dims = CONV_DIMS;
     /* channels first and last, groups, several dimensions of examples */
     check_text(dims, X("'n', 'c', 'h', 'w'") W("'d', 'c', 'kh', 'kw'"),
@@ -270,8 +265,7 @@ static void windows_of_every_kind(void **state) {
 
 /* Every queue, with a capacity and without: there, who is there, products of experts, and back. Of four that
  * are chosen from three are experts, so that some choices have no place. */
-static void experts_by_every_queue(void **state) {
-    (void)state;
+TEST(experts_by_every_queue) {
     static const char *const places[] = { "'m', 'c'", "'r'" };
     for (int c = 0; c < 2 * 2 * 3; c++) {
         int dropless = c % 2, queue = c / 2 % 2, priority = c / 4;
@@ -299,15 +293,13 @@ static void experts_by_every_queue(void **state) {
 }
 
 /* Runs last. */
-static void every_writer_was_tried(void **state) {
-    (void)state;
+TEST(every_writer_was_tried) {
     for (int kind = 0; kind < MTF_OPERATIONS; kind++)
         if (is_written(kind) && !seen[kind])
             fail_msg("no graph had a %s", mtf_operation_row(kind)->name);
 }
 
-static void what_has_no_form_is_refused_by_name(void **state) {
-    (void)state;
+TEST(what_has_no_form_is_refused_by_name) {
     g_autoptr(GError) error = NULL;
     MtfMesh mesh;
     assert_true(mtf_mesh_parse("one:1", 0, &mesh, NULL));
@@ -320,18 +312,4 @@ static void what_has_no_form_is_refused_by_name(void **state) {
     assert_null(mtf_export_onnx(&plan, NULL, &error));
     assert_string_equal(error->message,
                         "operation \"noise\" (random_uniform) has no form in ONNX here");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_written_computes_the_same),
-        cmocka_unit_test(functions_that_are_not_drawn),
-        cmocka_unit_test(loops_are_scans),
-        cmocka_unit_test(linear_attention_is_a_scan),
-        cmocka_unit_test(windows_of_every_kind),
-        cmocka_unit_test(experts_by_every_queue),
-        cmocka_unit_test(what_has_no_form_is_refused_by_name),
-        cmocka_unit_test(every_writer_was_tried),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

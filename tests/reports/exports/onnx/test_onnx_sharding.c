@@ -42,8 +42,7 @@ static char *spell(int rows, int cols) {
     return g_string_free(text, FALSE);
 }
 
-static void placements_are_said_as_the_proposal_says_them(void **state) {
-    (void)state;
+TEST(placements_are_said_as_the_proposal_says_them) {
     const struct {
         int rows, cols;
         const char *text;
@@ -60,11 +59,4 @@ static void placements_are_said_as_the_proposal_says_them(void **state) {
         g_autofree char *text = spell(cases[i].rows, cases[i].cols);
         assert_string_equal(text, cases[i].text);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(placements_are_said_as_the_proposal_says_them),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

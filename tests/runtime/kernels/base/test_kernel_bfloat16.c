@@ -18,8 +18,7 @@ static float float_of(uint32_t bits) {
     return x;
 }
 
-static void every_number_comes_back_as_it_was(void **state) {
-    (void)state;
+TEST(every_number_comes_back_as_it_was) {
     for (uint32_t x = 0; x <= 0xFFFF; x++) {
         float wide = mtf_bf16_wide((uint16_t)x);
         assert_int_equal(bits_of(wide), x << 16);
@@ -30,8 +29,7 @@ static void every_number_comes_back_as_it_was(void **state) {
 
 /* Between neighbours the nearer one, and in the middle the one whose last bit is 0; behind the
  * largest comes infinity. Zero to infinity are 0x0000 to 0x7F80. */
-static void rounding_is_to_the_nearest_and_ties_to_even(void **state) {
-    (void)state;
+TEST(rounding_is_to_the_nearest_and_ties_to_even) {
     for (uint32_t x = 0; x < 0x7F80; x++) {
         uint32_t low = x << 16;
         uint32_t even = x & 1 ? x + 1 : x;
@@ -43,8 +41,7 @@ static void rounding_is_to_the_nearest_and_ties_to_even(void **state) {
 }
 
 /* Also one whose upper half alone would be an infinity. */
-static void what_is_no_number_stays_none(void **state) {
-    (void)state;
+TEST(what_is_no_number_stays_none) {
     static const uint32_t numbers[] = { 0x7F800001, 0xFF800001, 0x7FFFFFFF, 0xFFFFFFFF,
                                         0x7FC00000 };
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
@@ -55,8 +52,7 @@ static void what_is_no_number_stays_none(void **state) {
 }
 
 /* All lengths around those of vectors, with guards behind. */
-static void rows_are_converted_as_single_numbers_are(void **state) {
-    (void)state;
+TEST(rows_are_converted_as_single_numbers_are) {
     enum { MOST = 133 };
     for (int n = 0; n <= MOST; n++) {
         float in[MOST], back[MOST + 1];
@@ -80,8 +76,7 @@ static void rows_are_converted_as_single_numbers_are(void **state) {
 }
 
 /* 256 + 1 + 1 is 258 where terms are added in float32, and 256 where every sum is rounded. */
-static void terms_of_several_ranks_are_added_before_they_are_rounded(void **state) {
-    (void)state;
+TEST(terms_of_several_ranks_are_added_before_they_are_rounded) {
     enum { N = 1500 };
     static uint16_t terms[3][N];
     for (int i = 0; i < N; i++) {
@@ -97,15 +92,4 @@ static void terms_of_several_ranks_are_added_before_they_are_rounded(void **stat
     mtf_combine(&(MtfCombination){ MTF_BF16, MTF_REDUCE_MAX, 3, 1, from, to }, N);
     for (int i = 0; i < N; i++)
         assert_true(mtf_bf16_wide(terms[0][i]) == 258);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_number_comes_back_as_it_was),
-        cmocka_unit_test(rounding_is_to_the_nearest_and_ties_to_even),
-        cmocka_unit_test(what_is_no_number_stays_none),
-        cmocka_unit_test(rows_are_converted_as_single_numbers_are),
-        cmocka_unit_test(terms_of_several_ranks_are_added_before_they_are_rounded),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

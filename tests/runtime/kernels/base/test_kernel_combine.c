@@ -58,8 +58,7 @@ static void check(MtfDtype dtype, MtfReduction reduction, int n_terms, int64_t n
     g_free(elsewhere);
 }
 
-static void sums_and_maxima_are_those_of_a_plain_loop(void **state) {
-    (void)state;
+TEST(sums_and_maxima_are_those_of_a_plain_loop) {
     const int64_t lengths[] = { 0, 1, 15, 1024, 2048, 2049, MOST };
     const MtfDtype types[] = { MTF_F32, MTF_F64, MTF_I32, MTF_I64, MTF_BOOL };
     for (gsize l = 0; l < G_N_ELEMENTS(lengths); l++)
@@ -72,8 +71,7 @@ static void sums_and_maxima_are_those_of_a_plain_loop(void **state) {
 
 /* Longer than what goes past the caches, beginning at places that are and are not aligned, and
  * ending anywhere. Only what belongs to the result is written. */
-static void long_results_are_those_of_short_ones(void **state) {
-    (void)state;
+TEST(long_results_are_those_of_short_ones) {
     const int64_t n = MTF_STREAM_BYTES / 4 + 21;
     g_autofree float *a = g_new(float, n), *b = g_new(float, n), *sum = g_new(float, n + 8);
     for (int64_t i = 0; i < n; i++) {
@@ -95,8 +93,7 @@ static void long_results_are_those_of_short_ones(void **state) {
     }
 }
 
-static void a_long_sum_in_place_of_its_terms(void **state) {
-    (void)state;
+TEST(a_long_sum_in_place_of_its_terms) {
     const int64_t n = MTF_STREAM_BYTES / 4 + 3;
     g_autofree float *a = g_new(float, n), *b = g_new(float, n);
     for (int64_t i = 0; i < n; i++) {
@@ -113,8 +110,7 @@ static void a_long_sum_in_place_of_its_terms(void **state) {
         assert_true(a[i] == 2 * b[i]);
 }
 
-static void terms_are_added_in_their_order(void **state) {
-    (void)state;
+TEST(terms_are_added_in_their_order) {
     float a = 1e8f, b = -1e8f, c = 1, sum;
     const char *const terms[] = { (char *)&a, (char *)&b, (char *)&c };
     char *const targets[] = { (char *)&sum };
@@ -122,22 +118,10 @@ static void terms_are_added_in_their_order(void **state) {
     assert_true(sum == 1);
 }
 
-static void a_maximum_with_nan_is_nan(void **state) {
-    (void)state;
+TEST(a_maximum_with_nan_is_nan) {
     float a[] = { NAN, 1 }, b[] = { 1, NAN }, maximum[2];
     const char *const terms[] = { (char *)a, (char *)b };
     char *const targets[] = { (char *)maximum };
     mtf_combine(&(MtfCombination){ MTF_F32, MTF_REDUCE_MAX, 2, 1, terms, targets }, 2);
     assert_true(isnan(maximum[0]) && isnan(maximum[1]));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums_and_maxima_are_those_of_a_plain_loop),
-        cmocka_unit_test(long_results_are_those_of_short_ones),
-        cmocka_unit_test(a_long_sum_in_place_of_its_terms),
-        cmocka_unit_test(terms_are_added_in_their_order),
-        cmocka_unit_test(a_maximum_with_nan_is_nan),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,8 +56,7 @@ static double *channels_of(double value) {
 }
 
 /* The terms themselves are rounded, which averages out. */
-static void sums_of_many_rows_are_rounded_once(void **state) {
-    (void)state;
+TEST(sums_of_many_rows_are_rounded_once) {
     g_autoptr(MtfGraph) graph = mtf_test_graph(graph_text);
     g_autofree double *x = numbers(1), *dy = numbers(2);
     g_autofree double *zeros = channels_of(0), *ones = channels_of(1);
@@ -93,8 +92,7 @@ static int64_t last_of(int kind, int64_t *x, int64_t rows, int64_t *y) {
     return result[reduces ? 0 : rows - 1];
 }
 
-static void int64_is_exact_beyond_what_double_holds(void **state) {
-    (void)state;
+TEST(int64_is_exact_beyond_what_double_holds) {
     int64_t x[] = { 3, FAR }, y = FAR, two = 2, least = INT64_MIN;
     assert_true(last_of(MTF_OP_ADD, x, 2, &two) == FAR + 2);
     assert_true(last_of(MTF_OP_SUBTRACT, x, 2, &y) == 0);
@@ -106,12 +104,4 @@ static void int64_is_exact_beyond_what_double_holds(void **state) {
     assert_true(last_of(MTF_OP_MODULO, x, 2, &two) == 1);
     assert_true(last_of(MTF_OP_MODULO, &least, 1, &(int64_t){ -1 }) == 0);
     assert_true(last_of(MTF_OP_NEGATE, &least, 1, NULL) == INT64_MIN);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums_of_many_rows_are_rounded_once),
-        cmocka_unit_test(int64_is_exact_beyond_what_double_holds),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

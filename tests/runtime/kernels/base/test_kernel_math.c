@@ -12,21 +12,18 @@ static double units_off(double value, long double exact, int digits) {
     return (double)(fabsl((long double)value - exact) / ldexpl(1, exponent - digits));
 }
 
-static void exp_is_within_one_unit_in_float32(void **state) {
-    (void)state;
+TEST(exp_is_within_one_unit_in_float32) {
     for (double x = -87.336; x < 88.722; x += 0.00137)
         assert_true(units_off((double)mtf_exp_f32((float)x), expl((long double)(float)x),
                               FLT_MANT_DIG) <= 1.0);
 }
 
-static void exp_is_within_two_units_in_float64(void **state) {
-    (void)state;
+TEST(exp_is_within_two_units_in_float64) {
     for (double x = -708; x < 709.7; x += 0.0137)
         assert_true(units_off(mtf_exp_f64(x), expl((long double)x), DBL_MANT_DIG) <= 2.0);
 }
 
-static void tanh_is_within_three_units(void **state) {
-    (void)state;
+TEST(tanh_is_within_three_units) {
     for (double x = -20; x < 20; x += 0.00137) {
         float y = (float)x;
         assert_true(units_off((double)mtf_tanh_f32(y), tanhl((long double)y), FLT_MANT_DIG) <= 3.0);
@@ -34,8 +31,7 @@ static void tanh_is_within_three_units(void **state) {
     }
 }
 
-static void exp_ends_in_infinity_and_zero(void **state) {
-    (void)state;
+TEST(exp_ends_in_infinity_and_zero) {
     assert_true(isinf(mtf_exp_f32(89)) && isinf(mtf_exp_f32(INFINITY)));
     assert_true(isinf(mtf_exp_f64(710)) && isinf(mtf_exp_f64(INFINITY)));
     assert_true(mtf_exp_f32(-1e30F) == 0 && mtf_exp_f32(-INFINITY) == 0);
@@ -45,19 +41,7 @@ static void exp_ends_in_infinity_and_zero(void **state) {
     assert_true(mtf_exp_f32(0) == 1 && mtf_exp_f64(0) == 1);
 }
 
-static void not_a_number_stays_one(void **state) {
-    (void)state;
+TEST(not_a_number_stays_one) {
     assert_true(isnan(mtf_exp_f32(NAN)) && isnan(mtf_exp_f64(NAN)));
     assert_true(isnan(mtf_tanh_f32(NAN)) && isnan(mtf_tanh_f64(NAN)));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exp_is_within_one_unit_in_float32),
-        cmocka_unit_test(exp_is_within_two_units_in_float64),
-        cmocka_unit_test(tanh_is_within_three_units),
-        cmocka_unit_test(exp_ends_in_infinity_and_zero),
-        cmocka_unit_test(not_a_number_stays_one),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,8 +28,7 @@ static void check_words(const MtfRandom *random, int64_t first, int64_t n) {
     assert_int_equal(words[n], 99);
 }
 
-static void words_agree_with_single_ones(void **state) {
-    (void)state;
+TEST(words_agree_with_single_ones) {
     MtfRandom random = mtf_random_stream(5, "features", 2);
     for (int64_t first = 0; first < 9; first++)
         for (int64_t n = 0; n < 11; n++)
@@ -39,8 +38,7 @@ static void words_agree_with_single_ones(void **state) {
             check_words(&random, first, n);
 }
 
-static void runs_agree_with_single_elements(void **state) {
-    (void)state;
+TEST(runs_agree_with_single_elements) {
     MtfRandom random = mtf_random_stream(5, "drop", 2);
     for (int64_t first = 0; first < 9; first++)
         for (int64_t n = 0; n < 11; n++)
@@ -51,8 +49,7 @@ static void runs_agree_with_single_elements(void **state) {
 }
 
 /* Both words of the block's number, of the step and of the key count. */
-static void runs_agree_wherever_they_begin(void **state) {
-    (void)state;
+TEST(runs_agree_wherever_they_begin) {
     const int64_t first[] = { 0, INT64_C(0xffffffff) * 4 - 50, INT64_C(1) << 52 };
     const uint64_t steps[] = { 0, UINT64_C(1) << 40, UINT64_MAX };
     for (int f = 0; f < 3; f++)
@@ -62,19 +59,8 @@ static void runs_agree_wherever_they_begin(void **state) {
         }
 }
 
-static void the_ends_of_the_rate_are_exact(void **state) {
-    (void)state;
+TEST(the_ends_of_the_rate_are_exact) {
     MtfRandom random = mtf_random_stream(1, "drop", 1);
     check(&random, 0, 3, MOST);
     check(&random, 1 - 0x1p-32, 3, MOST);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_agree_with_single_ones),
-        cmocka_unit_test(runs_agree_with_single_elements),
-        cmocka_unit_test(runs_agree_wherever_they_begin),
-        cmocka_unit_test(the_ends_of_the_rate_are_exact),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,7 +34,7 @@ static void expect_squares(MtfDtype dtype, int64_t n) {
     free(operand.data);
 }
 
-static void sums_of_squares_are_right_to_double_precision(void **state) {
+TEST(sums_of_squares_are_right_to_double_precision) {
     static const int64_t sizes[] = { 0, 1, 31, 32, 33, 511, 512, 513, 1100, 100003 };
     static const MtfDtype dtypes[] = { MTF_F32, MTF_F64, MTF_BF16 };
     (void)state;
@@ -44,28 +44,17 @@ static void sums_of_squares_are_right_to_double_precision(void **state) {
 }
 
 /* 2^96 is beyond half of what float32 can square. */
-static void squares_do_not_overflow_where_elements_are_in_range(void **state) {
-    (void)state;
+TEST(squares_do_not_overflow_where_elements_are_in_range) {
     float x = ldexpf(1, 96);
     MtfOperand operand = { .data = &x, .dtype = MTF_F32 };
     assert_true(mtf_operand_squares(&operand) == ldexp(1, 192));
 }
 
-static void nan_and_infinity_stay(void **state) {
-    (void)state;
+TEST(nan_and_infinity_stay) {
     float x[40] = { 0 };
     MtfOperand operand = { .data = x, .dtype = MTF_F32, .rank = 1, .size = { 40 } };
     x[35] = -INFINITY;
     assert_true(isinf(mtf_operand_squares(&operand)));
     x[3] = NAN;
     assert_true(isnan(mtf_operand_squares(&operand)));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums_of_squares_are_right_to_double_precision),
-        cmocka_unit_test(squares_do_not_overflow_where_elements_are_in_range),
-        cmocka_unit_test(nan_and_infinity_stay),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

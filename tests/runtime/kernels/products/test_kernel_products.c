@@ -186,8 +186,7 @@ static bool run_way(const MtfProductsWay *way, const Shape *shape, MtfDtype type
     return prepared != NULL;
 }
 
-static void single_products_of_float32_and_float64_are_right(void **state) {
-    (void)state;
+TEST(single_products_of_float32_and_float64_are_right) {
     for (size_t i = 0; i < G_N_ELEMENTS(shapes); i++) {
         assert_true(run_way(&mtf_products_openblas, &shapes[i], MTF_F32, MTF_F32));
         assert_true(run_way(&mtf_products_sgemm, &shapes[i], MTF_F32, MTF_F32));
@@ -196,8 +195,7 @@ static void single_products_of_float32_and_float64_are_right(void **state) {
     }
 }
 
-static void widened_panels_multiply_bfloat16(void **state) {
-    (void)state;
+TEST(widened_panels_multiply_bfloat16) {
     for (size_t i = 0; i < G_N_ELEMENTS(shapes); i++) {
         assert_true(run_way(&mtf_products_widened, &shapes[i], MTF_BF16, MTF_BF16));
         assert_true(run_way(&mtf_products_widened, &shapes[i], MTF_BF16, MTF_F32));
@@ -206,8 +204,7 @@ static void widened_panels_multiply_bfloat16(void **state) {
     }
 }
 
-static void a_few_rows_read_a_large_matrix_as_it_lies(void **state) {
-    (void)state;
+TEST(a_few_rows_read_a_large_matrix_as_it_lies) {
     for (size_t i = 0; i < G_N_ELEMENTS(few); i++) {
         assert_true(run_way(&mtf_products_skinny, &few[i], MTF_F32, MTF_F32));
         assert_true(run_way(&mtf_products_skinny, &few[i], MTF_BF16, MTF_BF16));
@@ -219,8 +216,7 @@ static void a_few_rows_read_a_large_matrix_as_it_lies(void **state) {
 }
 
 /* Where the processor adds pairs of bfloat16, and where it does not: sums of the same, in another order. */
-static void pairs_and_widened_rows_agree(void **state) {
-    (void)state;
+TEST(pairs_and_widened_rows_agree) {
     enum { M = 7, N = 77, K = 1131 };
     static float x[M * K], y[2][M * N];
     static uint16_t w[N * K];
@@ -239,8 +235,7 @@ static void pairs_and_widened_rows_agree(void **state) {
 }
 
 /* Each of six products, and each panel of a large one. */
-static void long_products_pause(void **state) {
-    (void)state;
+TEST(long_products_pause) {
     const Shape batch = { "abcd", "aecd", "acbe", { 2, 40, 3, 16, 24 }, 2 };
     const Shape large = { "ab", "bc", "ac", { 1100, 20, 900 }, 0 };
     progress_calls = 0;
@@ -252,8 +247,7 @@ static void long_products_pause(void **state) {
 }
 
 /* Those without loops that sum outside, of more than one row and column and enough work. */
-static void onednn_takes_batches_in_one_call(void **state) {
-    (void)state;
+TEST(onednn_takes_batches_in_one_call) {
     int taken[2] = { 0 };
     for (size_t i = 0; i < G_N_ELEMENTS(shapes); i++)
         taken[shapes[i].outer > 0] += run_way(&mtf_products_matmul, &shapes[i], MTF_F32, MTF_F32);
@@ -261,8 +255,7 @@ static void onednn_takes_batches_in_one_call(void **state) {
     assert_int_equal(taken[false], 12);
 }
 
-static void onednn_multiplies_bfloat16_where_the_processor_does(void **state) {
-    (void)state;
+TEST(onednn_multiplies_bfloat16_where_the_processor_does) {
     int applied = 0;
     for (size_t i = 0; i < G_N_ELEMENTS(shapes); i++) {
         applied += run_way(&mtf_products_matmul, &shapes[i], MTF_BF16, MTF_BF16);
@@ -273,17 +266,4 @@ static void onednn_multiplies_bfloat16_where_the_processor_does(void **state) {
         skip();
     }
     assert_true(applied >= (int)G_N_ELEMENTS(shapes));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(single_products_of_float32_and_float64_are_right),
-        cmocka_unit_test(widened_panels_multiply_bfloat16),
-        cmocka_unit_test(a_few_rows_read_a_large_matrix_as_it_lies),
-        cmocka_unit_test(pairs_and_widened_rows_agree),
-        cmocka_unit_test(long_products_pause),
-        cmocka_unit_test(onednn_takes_batches_in_one_call),
-        cmocka_unit_test(onednn_multiplies_bfloat16_where_the_processor_does),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

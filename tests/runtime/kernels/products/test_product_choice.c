@@ -43,8 +43,7 @@ static MtfProductCase shape_of(const char *left, const char *right, const char *
 }
 
 /* a rows, b summed, c columns, d turns. A result that lies the other way is the turned product. */
-static void shapes_say_how_terms_lie(void **state) {
-    (void)state;
+TEST(shapes_say_how_terms_lie) {
     MtfProductCase nn = shape_of("ab", "bc", "ac"), nt = shape_of("dab", "dcb", "dac");
     MtfProductCase tn = shape_of("ba", "bc", "ac"), turned = shape_of("ab", "bc", "ca");
     assert_true(nn.form == MTF_PRODUCT_NN && nn.m == 20 && nn.n == 40 && nn.k == 30);
@@ -62,8 +61,7 @@ static double best_rate(const MtfProductLibraries *libraries, const MtfProductCa
 
 /* On every set of instructions, with every family of OpenBLAS's kernels. Widening costs up to a
  * tenth of a product, which steps win back where they move half the bytes. */
-static void bfloat16_is_never_much_slower_than_float32(void **state) {
-    (void)state;
+TEST(bfloat16_is_never_much_slower_than_float32) {
     for (size_t set = 0; set < G_N_ELEMENTS(sets); set++)
         for (int family = MTF_OPENBLAS_SSE; family <= MTF_OPENBLAS_AVX512; family++)
             for (int form = MTF_PRODUCT_NN; form <= MTF_PRODUCT_TN; form++) {
@@ -78,8 +76,7 @@ static void bfloat16_is_never_much_slower_than_float32(void **state) {
 }
 
 /* Products of bfloat16 that a processor does slowly itself are widened; fast ones are not. */
-static void the_processors_own_bfloat16_is_used_where_it_is_fast(void **state) {
-    (void)state;
+TEST(the_processors_own_bfloat16_is_used_where_it_is_fast) {
     MtfProductCase shape = { MTF_BF16, MTF_PRODUCT_NN, 1, 1024, 768, 3072 };
     MtfProductLibraries fast = { MTF_OPENBLAS_AVX512, "avx512_core_bf16" };
     MtfProductLibraries slow = { MTF_OPENBLAS_AVX512, "avx512_core_bf16_slow" };
@@ -90,8 +87,7 @@ static void the_processors_own_bfloat16_is_used_where_it_is_fast(void **state) {
     assert_true(mtf_product_rate(&none, &shape, MTF_WAY_MATMUL) == 0);
 }
 
-static void old_kernels_of_openblas_give_way_to_onednn(void **state) {
-    (void)state;
+TEST(old_kernels_of_openblas_give_way_to_onednn) {
     MtfProductCase shape = { MTF_F32, MTF_PRODUCT_NN, 1, 512, 512, 512 };
     MtfProductLibraries libraries = { MTF_OPENBLAS_SSE, "avx2" };
     assert_true(mtf_product_rate(&libraries, &shape, MTF_WAY_SGEMM) >
@@ -99,8 +95,7 @@ static void old_kernels_of_openblas_give_way_to_onednn(void **state) {
 }
 
 /* Where there is little to do oneDNN's code is not made, though the table has it faster. */
-static void small_products_are_openblas_s(void **state) {
-    (void)state;
+TEST(small_products_are_openblas_s) {
     const char *const letters[] = { "ab", "bc", "ac" };
     const MtfDtype types[] = { MTF_F32, MTF_F32, MTF_F32 };
     assert_true(mtf_product_choice_use("sse avx2", NULL));
@@ -115,8 +110,7 @@ static void small_products_are_openblas_s(void **state) {
 }
 
 /* Every way comes once, whatever the shape. */
-static void every_way_is_in_the_order(void **state) {
-    (void)state;
+TEST(every_way_is_in_the_order) {
     const char *const letters[] = { "ab", "bc", "ac" };
     const MtfDtype kinds[] = { MTF_F64, MTF_F32, MTF_BF16 };
     for (size_t i = 0; i < G_N_ELEMENTS(kinds); i++)
@@ -134,8 +128,7 @@ static void every_way_is_in_the_order(void **state) {
 }
 
 /* A shape that was tried keeps the way that won, in this process and in one that takes the text. */
-static void a_trial_is_kept_and_passed_on(void **state) {
-    (void)state;
+TEST(a_trial_is_kept_and_passed_on) {
     const char *const letters[] = { "ab", "bc", "ac" };
     const int64_t size[] = { 65, 66, 67, 1 };
     const MtfDtype types[] = { MTF_F32, MTF_F32, MTF_F32 };
@@ -160,8 +153,7 @@ static void a_trial_is_kept_and_passed_on(void **state) {
 }
 
 /* What a text says is done, even where this process would choose another way. */
-static void a_text_decides(void **state) {
-    (void)state;
+TEST(a_text_decides) {
     const char *const letters[] = { "ab", "bc", "ac" };
     const int64_t size[] = { 200, 300, 400, 1 };
     const MtfDtype types[] = { MTF_F32, MTF_F32, MTF_F32 };
@@ -177,8 +169,7 @@ static void a_text_decides(void **state) {
     assert_true(mtf_product_choice_use(NULL, NULL));
 }
 
-static void other_texts_are_refused(void **state) {
-    (void)state;
+TEST(other_texts_are_refused) {
     static const char *const texts[] = { "",
                                          "avx2",
                                          "avx9 avx2",
@@ -193,19 +184,4 @@ static void other_texts_are_refused(void **state) {
         g_autofree char *after = mtf_product_choice_text();
         assert_string_equal(after, before);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shapes_say_how_terms_lie),
-        cmocka_unit_test(bfloat16_is_never_much_slower_than_float32),
-        cmocka_unit_test(the_processors_own_bfloat16_is_used_where_it_is_fast),
-        cmocka_unit_test(old_kernels_of_openblas_give_way_to_onednn),
-        cmocka_unit_test(small_products_are_openblas_s),
-        cmocka_unit_test(every_way_is_in_the_order),
-        cmocka_unit_test(a_trial_is_kept_and_passed_on),
-        cmocka_unit_test(a_text_decides),
-        cmocka_unit_test(other_texts_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

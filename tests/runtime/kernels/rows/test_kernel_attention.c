@@ -150,8 +150,7 @@ static void check(const Case *c, MtfDtype dtype) {
     }
 }
 
-static void many_blocks_give_what_all_scores_at_once_give(void **state) {
-    (void)state;
+TEST(many_blocks_give_what_all_scores_at_once_give) {
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         check(&cases[i], MTF_F64);
         check(&cases[i], MTF_F32);
@@ -160,8 +159,7 @@ static void many_blocks_give_what_all_scores_at_once_give(void **state) {
 
 /* 2 forms of a head's memory and 2 of a block of 64 queries, with 4 features filled up to 32, and a
  * block of 64 by 512 scores. Ten times as many queries, positions and heads: only memory grows. */
-static void scratch_does_not_grow_with_the_scores(void **state) {
-    (void)state;
+TEST(scratch_does_not_grow_with_the_scores) {
     Case small = { 1, 64, 512, 4, 1, 1, false, 1, 0, 0, 0, false, 0 },
          large = { 8, 640, 5120, 4, 1, 1, false, 1, 0, 0, 0, false, 0 };
     int64_t bytes[2];
@@ -180,8 +178,7 @@ static void scratch_does_not_grow_with_the_scores(void **state) {
 
 /* A causal half costs less: with L queries and memory positions of which all are here, the points
  * that count are close to a half; with the last quarter of the queries, seven eighths. */
-static void what_causal_attention_leaves_out_costs_nothing(void **state) {
-    (void)state;
+TEST(what_causal_attention_leaves_out_costs_nothing) {
     Case c = { 1, 64, 64, 4, 1, 1, false, 1, 0, 0, 0, false, 0 };
     g_autoptr(MtfGraph) graph = make_graph(&c, MTF_F32);
     MtfIteration iteration;
@@ -201,13 +198,4 @@ static void what_causal_attention_leaves_out_costs_nothing(void **state) {
     sizes[0] = 16;
     sizes[3] = 64;
     assert_true(mtf_operation_share(graph, 0, &iteration, sizes) == 1);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(many_blocks_give_what_all_scores_at_once_give),
-        cmocka_unit_test(scratch_does_not_grow_with_the_scores),
-        cmocka_unit_test(what_causal_attention_leaves_out_costs_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -674,8 +674,7 @@ static bool run_case(const Row *row, guint32 seed, MtfDtype dtype) {
     return true;
 }
 
-static void every_row_matches_the_reference_on_any_slices(void **state) {
-    (void)state;
+TEST(every_row_matches_the_reference_on_any_slices) {
     static const MtfDtype types[] = { MTF_F32, MTF_F64, MTF_BF16 };
     for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
         int cases = rows[i].kind == MTF_OP_EINSUM ? 450 : 60, legal = 0;
@@ -695,8 +694,7 @@ static bool takes(const MtfOperationRow *row, MtfDtype dtype) {
     return moves || (dtype == MTF_BOOL ? row->truths : row->integers);
 }
 
-static void rows_that_take_integers_and_bools_match_it_there_too(void **state) {
-    (void)state;
+TEST(rows_that_take_integers_and_bools_match_it_there_too) {
     static const MtfDtype types[] = { MTF_I32, MTF_I64, MTF_BOOL };
     int taken = 0;
     for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
@@ -714,8 +712,7 @@ static void rows_that_take_integers_and_bools_match_it_there_too(void **state) {
     assert_true(taken > 40);
 }
 
-static void every_primitive_row_has_a_kernel(void **state) {
-    (void)state;
+TEST(every_primitive_row_has_a_kernel) {
     for (int kind = 0; kind < MTF_OPERATIONS; kind++) {
         const MtfOperationRow *row = mtf_operation_row(kind);
         if ((mtf_kernel(kind) == NULL) != row->composite)
@@ -725,8 +722,7 @@ static void every_primitive_row_has_a_kernel(void **state) {
 }
 
 /* A stack takes several calls: test_layout_invariance.c trains with them. */
-static void every_kernel_is_tested_here(void **state) {
-    (void)state;
+TEST(every_kernel_is_tested_here) {
     for (int kind = 0; kind < MTF_OPERATIONS; kind++) {
         /* those with windows are in windows/test_kernel_windows.c */
         const MtfOperationRow *row = mtf_operation_row(kind);
@@ -738,14 +734,4 @@ static void every_kernel_is_tested_here(void **state) {
         if (!found && mtf_kernel(kind) != NULL && kind != MTF_OP_LOOP_STACK)
             fail_msg("%s is not in the list", mtf_operation_row(kind)->name);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_primitive_row_has_a_kernel),
-        cmocka_unit_test(every_kernel_is_tested_here),
-        cmocka_unit_test(every_row_matches_the_reference_on_any_slices),
-        cmocka_unit_test(rows_that_take_integers_and_bools_match_it_there_too),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

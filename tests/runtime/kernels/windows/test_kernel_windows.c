@@ -243,8 +243,7 @@ static void run_case(int kind, guint32 seed, MtfDtype dtype, MakeShapes make) {
 }
 
 /* Those that sample have no list of windows in their attributes: table/test_kernel_rows.c draws them. */
-static void every_windowed_row_matches_the_reference(void **state) {
-    (void)state;
+TEST(every_windowed_row_matches_the_reference) {
     static const MtfDtype types[] = { MTF_F32, MTF_F64, MTF_BF16 };
     for (int kind = 0; kind < MTF_OPERATIONS; kind++) {
         const MtfOperationRow *row = mtf_operation_row(kind);
@@ -253,15 +252,13 @@ static void every_windowed_row_matches_the_reference(void **state) {
     }
 }
 
-static void what_is_too_much_for_one_product_is_right_in_several(void **state) {
-    (void)state;
+TEST(what_is_too_much_for_one_product_is_right_in_several) {
     for (int kind = 0; kind < MTF_OPERATIONS; kind++)
         for (int i = 0; i < 2 && mtf_operation_row(kind)->products == MTF_PRODUCTS_CONV; i++)
             run_case(kind, (guint32)i, MTF_F64, make_deep_shapes);
 }
 
-static void short_rows_match_the_reference(void **state) {
-    (void)state;
+TEST(short_rows_match_the_reference) {
     for (int kind = 0; kind < MTF_OPERATIONS; kind++)
         for (int i = 0; i < 80 && mtf_operation_row(kind)->products == MTF_PRODUCTS_CONV; i++)
             run_case(kind, (guint32)(1000 * kind + i), MTF_F32, make_short_rows);
@@ -293,8 +290,7 @@ static bool is_unrolled(MtfDtype dtype, int64_t row, int64_t gap) {
     return prepared != NULL;
 }
 
-static void rows_of_two_are_multiplied_at_once_where_sides_are_matrices(void **state) {
-    (void)state;
+TEST(rows_of_two_are_multiplied_at_once_where_sides_are_matrices) {
     assert_true(is_unrolled(MTF_F32, 2, 0));
     assert_true(is_unrolled(MTF_F32, 1, 0));
     assert_false(is_unrolled(MTF_F32, 3, 0));
@@ -304,22 +300,10 @@ static void rows_of_two_are_multiplied_at_once_where_sides_are_matrices(void **s
 
 /* Draws where some place of the filter meets no element in any window; what stands there without care
  * is what memory held before, so other draws come between. */
-static void a_place_that_meets_padding_alone_gets_no_gradient_in_bfloat16(void **state) {
-    (void)state;
+TEST(a_place_that_meets_padding_alone_gets_no_gradient_in_bfloat16) {
     for (guint32 i = 0; i < 300; i++) {
         run_case(MTF_OP_CONV_FILTER_GRAD, 6003286 + i, MTF_BF16, make_shapes);
         run_case(MTF_OP_CONV_FILTER_GRAD, 6003002, MTF_BF16, make_shapes);
         run_case(MTF_OP_CONV_FILTER_GRAD, 6003585, MTF_BF16, make_shapes);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_windowed_row_matches_the_reference),
-        cmocka_unit_test(what_is_too_much_for_one_product_is_right_in_several),
-        cmocka_unit_test(short_rows_match_the_reference),
-        cmocka_unit_test(rows_of_two_are_multiplied_at_once_where_sides_are_matrices),
-        cmocka_unit_test(a_place_that_meets_padding_alone_gets_no_gradient_in_bfloat16),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }
