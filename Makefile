@@ -186,9 +186,9 @@ tests: programs $(TESTS) $(WAITS)
 fuzzers: $(FUZZERS)
 benches: $(BENCHES)
 
-only = $(if $(ONLY),$(foreach t,$(1),$(if $(findstring $(ONLY),$(t)),$(t))),$(1))
+only = $(if $(ONLY),$(foreach t,$(1),$(if $(strip $(foreach o,$(subst |, ,$(ONLY)),$(findstring $(o),$(t)))),$(t))),$(1))
 .PHONY: test test-long bench lint demo deps install uninstall clean help
-test: ## build and run every default test (ONLY=text: those with that text in their name)
+test: ## build and run every default test (ONLY='text|other': those with one of them in their name)
 	@$(SUBMAKE) deps
 	@$(SUBMAKE) $(PARALLEL) tests benches
 	@sh tests/run_tests.sh $(B) $(call only,$(DEFAULT_TESTS))

@@ -49,6 +49,10 @@ run_tests tests/x/green.sh tests/x/red.sh
 claim "a failed test fails the run" exits 1
 claim "failed tests are counted" verdict_is "3 passed, 1 failed"
 
+run_tests
+claim "a run of no test fails" exits 1
+claim "and says why" grep -qx "no test has that in its name" "$work/out"
+
 run_tests tests/x/crash.sh
 claim "a crash is a failed test" verdict_is "1 passed, 1 failed"
 claim "a crashed program's output is shown" says "last words"
