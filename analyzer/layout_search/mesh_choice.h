@@ -12,6 +12,9 @@
 
 #include "analyzer/rules/rule_search.h"
 
+/* Free layouts are searched on meshes whose best rules cost at most this many times the best. */
+#define MTF_PROMISING 1.5
+
 /* So many meshes are all looked at. */
 #define MTF_MANY_MESHES 40
 

@@ -57,6 +57,7 @@ bool mtf_mesh_rules(const MtfPlanSearch *search, const GArray *meshes, const Mtf
         .pins = options->pins,
         .forbids = options->forbids,
         .gap = options->has_gap ? options->gap : 0,
+        .wanted = options->rules_only ? 1 : MTF_PROMISING,
         .prices = options->prices,
         .control = &part,
     };
@@ -118,6 +119,7 @@ static bool note_unlimited_rules(const MtfPlanSearch *search, const GArray *mesh
                                           .draft = true,
                                           .pins = options->pins,
                                           .forbids = options->forbids,
+                                          .wanted = MTF_PROMISING,
                                           .prices = options->prices,
                                           .control = &part };
     MtfRuleAnswer answer = { 0 };

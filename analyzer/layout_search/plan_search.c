@@ -9,9 +9,8 @@
 
 #include <math.h>
 
-/* Meshes on which free layouts are searched: those whose best rules cost at most this many times
- * the best: MESH_OPERATIONS over the step's operations, at most MOST_MESHES. */
-#define PROMISING 1.5
+/* Meshes on which free layouts are searched: of those whose best rules cost at most MTF_PROMISING times the best
+ * MESH_OPERATIONS over the step's operations, at most MOST_MESHES. */
 #define MOST_MESHES 4
 #define MESH_OPERATIONS 4000
 
@@ -96,34 +95,17 @@ static bool improve_mapping(const MtfPlanSearch *search, MtfMeshAttempt **best, 
 
 /* ---- Which meshes ---------------------------------------------------------------------------- */
 
-/* The mesh of two axes, or fewer, that are nearest to equal. */
-static int squarest_mesh(const MtfPlanSearch *search) {
-    int best = 0;
-    int64_t least = INT64_MAX;
-    for (guint i = 0; i < search->meshes->len; i++) {
-        const MtfMesh *mesh = &g_array_index(search->meshes, MtfMesh, i);
-        int64_t longest = 1;
-        for (int a = 0; a < mesh->n_axes; a++)
-            longest = MAX(longest, mesh->axes[a].size);
-        if (mesh->n_axes <= 2 && longest < least) {
-            least = longest;
-            best = (int)i;
-        }
-    }
-    return best;
-}
-
 /* The promising meshes, those with the cheapest rules first, as indexes. Where time was up before rules were
  * known on any, one on which layouts made by hand may fit. */
 static GArray *rank_meshes(const MtfPlanSearch *search) {
     const MtfRuleAnswer *rules = search->in_order;
     int operations = (int)search->graph->operations->len;
     int most = CLAMP(MESH_OPERATIONS / MAX(1, operations), 1, MOST_MESHES);
-    GArray *ranked = mtf_meshes_ranked(rules->by_mesh, most,
-                                       rules->found ? PROMISING * (double)rules->cost : INFINITY);
+    GArray *ranked = mtf_meshes_ranked(
+        rules->by_mesh, most, rules->found ? MTF_PROMISING * (double)rules->cost : INFINITY);
     bool unknown = search->options->no_rules || mtf_plan_search_is_late(search);
     if (ranked->len == 0 && unknown && !search->options->rules_only) {
-        int squarest = squarest_mesh(search);
+        int squarest = mtf_squarest_mesh(search->meshes);
         g_array_append_val(ranked, squarest);
     }
     return ranked;

@@ -184,6 +184,7 @@ static void price_rules(const Variants *variants, Trial *trial, int64_t limit, b
         trial->candidate.prices = mtf_rule_prices_new(trial->candidate.graph);
     MtfRuleSearchOptions search = { .machine = options->machine,
                                     .memory_limit = limit,
+                                    .wanted = MTF_PROMISING,
                                     .prices = trial->candidate.prices,
                                     .modelled = !packed,
                                     .draft = true,

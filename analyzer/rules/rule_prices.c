@@ -8,9 +8,11 @@
 
 typedef struct {
     bool in_order;
-    unsigned *allowed; /* as the tables were asked for */
-    MtfPricer pricer;  /* theirs */
-    MtfRuleTables *tables;
+    MtfMesh mesh;
+    unsigned *allowed;     /* as the tables were asked for */
+    MtfPricer pricer;      /* theirs */
+    MtfRuleTables *tables; /* NULL: all rules cost more than that */
+    int64_t most;
 } Priced;
 
 struct MtfRulePrices {
@@ -45,20 +47,22 @@ static gsize allowed_bytes(const MtfRulePrices *prices) {
     return prices->terms->graph->dimensions->len * sizeof(unsigned);
 }
 
-static const MtfRuleTables *find_known(const MtfRulePrices *prices, const MtfMesh *mesh,
-                                       const unsigned *allowed) {
+static const Priced *find_known(const MtfRulePrices *prices, const MtfRuleTablesOptions *options) {
     for (guint i = 0; i < prices->meshes->len; i++) {
         const Priced *priced = g_ptr_array_index(prices->meshes, i);
-        if (priced->in_order && mtf_mesh_equal(&priced->tables->mesh, mesh) &&
-            memcmp(priced->allowed, allowed, allowed_bytes(prices)) == 0)
-            return priced->tables;
+        if (priced->in_order && mtf_mesh_equal(&priced->mesh, options->mesh) &&
+            (priced->tables != NULL || priced->most >= options->most) &&
+            memcmp(priced->allowed, options->allowed, allowed_bytes(prices)) == 0)
+            return priced;
     }
     return NULL;
 }
 
 static gsize bytes_of(const MtfRuleTables *tables) {
-    const MtfRuleTerms *terms = tables->terms;
     gsize numbers = 0;
+    if (tables == NULL)
+        return 0;
+    const MtfRuleTerms *terms = tables->terms;
     for (guint i = 0; i < terms->maximal->len; i++)
         numbers += (gsize)tables->tables[i].n * (gsize)(tables->tables[i].n_dims / 8 + 2);
     for (guint c = 0; c < terms->classes->len; c++)
@@ -77,20 +81,24 @@ static void make_room(MtfRulePrices *prices) {
     }
 }
 
-const MtfRuleTables *mtf_rule_prices_tables(MtfRulePrices *prices, const MtfPricer *pricer,
-                                            bool in_order, const MtfMesh *mesh,
-                                            const unsigned *allowed,
-                                            const MtfSearchControl *control) {
-    const MtfRuleTables *known = in_order ? find_known(prices, mesh, allowed) : NULL;
+const MtfRuleTables *mtf_rule_prices_tables(MtfRulePrices *prices,
+                                            const MtfRuleTablesOptions *options, bool in_order,
+                                            bool *costs_more) {
+    const Priced *known = in_order ? find_known(prices, options) : NULL;
+    *costs_more = known != NULL && known->tables == NULL;
     if (known != NULL)
-        return known;
+        return known->tables;
     make_room(prices);
     Priced *priced = g_new0(Priced, 1);
     priced->in_order = in_order;
-    priced->allowed = g_memdup2(allowed, allowed_bytes(prices));
-    priced->pricer = *pricer;
-    priced->tables = mtf_rule_tables_new(prices->terms, &priced->pricer, mesh, allowed, control);
-    if (priced->tables == NULL) {
+    priced->mesh = *options->mesh;
+    priced->allowed = g_memdup2(options->allowed, allowed_bytes(prices));
+    priced->pricer = *options->pricer;
+    priced->most = options->most;
+    MtfRuleTablesOptions own = *options;
+    own.pricer = &priced->pricer;
+    priced->tables = mtf_rule_tables_new(prices->terms, &own, costs_more);
+    if (priced->tables == NULL && !*costs_more) {
         priced_free(priced);
         return NULL;
     }

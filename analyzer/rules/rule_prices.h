@@ -18,10 +18,9 @@ void mtf_rule_prices_free(MtfRulePrices *prices);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfRulePrices, mtf_rule_prices_free)
 
 /* The tables of a mesh, as mtf_rule_tables_new makes them, until the next are asked for. Those of a mesh laid in
- * order are known again; `pricer` is copied. */
-const MtfRuleTables *mtf_rule_prices_tables(MtfRulePrices *prices, const MtfPricer *pricer,
-                                            bool in_order, const MtfMesh *mesh,
-                                            const unsigned *allowed,
-                                            const MtfSearchControl *control);
+ * order are known again, and what they surely cost; the pricer is copied. */
+const MtfRuleTables *mtf_rule_prices_tables(MtfRulePrices *prices,
+                                            const MtfRuleTablesOptions *options, bool in_order,
+                                            bool *costs_more);
 
 #endif

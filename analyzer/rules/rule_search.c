@@ -8,6 +8,7 @@
 #include "layouts/placement/dimension_hint.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -28,12 +29,14 @@ typedef struct {
                       form */
     int floor_devices;
     double work; /* share of a program's own, on the next mesh */
+    int best;    /* the mesh of what was found */
 } Search;
 
 /* One mesh of a search. */
 typedef struct {
     Search *search;
     const MtfMesh *mesh;
+    int number; /* of the mesh */
     MtfPricer pricer;
     const MtfRuleTables *tables; /* the prices' */
     MtfRuleProgram *program;
@@ -191,13 +194,22 @@ static void keep(const Attempt *attempt, MtfRules *rules, int64_t arena_bytes) {
     answer->arena_bytes = arena_bytes;
 }
 
+/* Whether rules of this price on this mesh are better than what was found: of equal ones those of the first mesh
+ * are, in whatever order meshes are searched. */
+static bool is_better(const Attempt *attempt, int64_t price) {
+    const Search *search = attempt->search;
+    return !search->answer->found || price < search->answer->cost ||
+           (price == search->answer->cost && attempt->number < search->best);
+}
+
 /* Takes rules whose arena fits and that are the cheapest so far; rules that do not fit, while
  * nothing does, as the smallest. Frees the others. Returns what the arena lacks to fit, or 0. */
 static int64_t judge(const Attempt *attempt, MtfRules *rules, int64_t *price) {
     MtfRuleAnswer *answer = attempt->search->answer;
     int64_t bytes = arena_of(attempt, rules, price);
     int64_t missing = MAX(0, bytes - attempt->search->options->memory_limit);
-    if (missing == 0 && (!answer->found || *price < answer->cost)) {
+    if (missing == 0 && is_better(attempt, *price)) {
+        attempt->search->best = attempt->number;
         answer->found = true;
         answer->cost = *price;
         keep(attempt, rules, bytes);
@@ -214,10 +226,6 @@ static int64_t judge_solution(const Attempt *attempt, MtfRuleSolution *solution)
     int64_t price, missing = judge(attempt, g_steal_pointer(&solution->rules), &price);
     g_assert(price == solution->value);
     return missing;
-}
-
-static bool cannot_improve(const Search *search, const MtfRuleSolution *solution) {
-    return search->answer->found && solution->value >= search->answer->cost;
 }
 
 /* Solves under `limit`. `*missing` is what the answer's arena lacks to fit: 0 when it was taken or
@@ -237,10 +245,10 @@ static bool solve_and_judge(Attempt *attempt, int64_t limit, int64_t *bound, int
         return true;
     *missing = 0;
     g_autoptr(MtfRules) rules = mtf_rules_copy(solution.rules);
-    if (cannot_improve(attempt->search, &solution))
-        mtf_rules_free(solution.rules);
-    else
+    if (is_better(attempt, solution.value))
         *missing = judge_solution(attempt, &solution);
+    else
+        mtf_rules_free(solution.rules);
     if (*missing == 0)
         attempt->cheapest = MIN(attempt->cheapest, solution.value);
     if (*missing > 0) {
@@ -326,22 +334,50 @@ static int64_t work_floor(Search *search, const MtfPricer *pricer, const MtfMesh
     return search->floor;
 }
 
+/* What rules of a mesh may cost to be wanted. */
+static int64_t most_wanted(const Search *search) {
+    const MtfRuleAnswer *answer = search->answer;
+    double most = search->options->wanted * (double)answer->cost;
+    return search->options->wanted > 0 && answer->found && most < (double)(INT64_MAX / 2)
+               ? (int64_t)most
+               : INT64_MAX;
+}
+
+/* The attempt's tables, or NULL. Whether all rules cost too much. */
+static bool price_mesh(Attempt *attempt, const unsigned *allowed, int64_t most) {
+    const MtfRuleSearchOptions *options = attempt->search->options;
+    bool costs_more;
+    MtfRuleTablesOptions tables = { .pricer = &attempt->pricer,
+                                    .mesh = attempt->mesh,
+                                    .allowed = allowed,
+                                    .most = most,
+                                    .control = options->control };
+    attempt->tables = mtf_rule_prices_tables(attempt->search->prices, &tables,
+                                             options->mapping == NULL, &costs_more);
+    return costs_more;
+}
+
 /* Attempts one mesh; `found` and `*bound` say what came of it. */
-static bool attempt_mesh(Search *search, const MtfMesh *mesh, MeshSearch step, MtfRuleMesh *found,
-                         int64_t *bound, GError **error) {
+static bool attempt_mesh(Search *search, int number, MeshSearch step, int64_t *bound,
+                         GError **error) {
+    const MtfMesh *mesh = &g_array_index(search->meshes, MtfMesh, number);
+    MtfRuleMesh *found = &g_array_index(search->answer->by_mesh, MtfRuleMesh, number);
     g_autofree unsigned *allowed = g_new(unsigned, search->graph->dimensions->len + 1);
+    int64_t most = most_wanted(search);
     bool possible;
     *bound = INT64_MAX;
     if (!read_wishes(search, mesh, allowed, &possible, error))
         return false;
     if (!possible)
         return true;
-    Attempt attempt = { .search = search, .mesh = mesh, .cheapest = INT64_MAX };
+    Attempt attempt = { .search = search, .mesh = mesh, .number = number, .cheapest = INT64_MAX };
     if (!lay_mesh(&attempt, error))
         return false;
-    attempt.tables =
-        mtf_rule_prices_tables(search->prices, &attempt.pricer, search->options->mapping == NULL,
-                               mesh, allowed, search->options->control);
+    if (price_mesh(&attempt, allowed, most)) {
+        *bound = most + 1;
+        *found = (MtfRuleMesh){ false, INT64_MAX };
+        return true;
+    }
     bool done = true;
     int64_t floor = attempt.tables != NULL ? mtf_rule_tables_floor(attempt.tables)
                                            : work_floor(search, &attempt.pricer, mesh);
@@ -365,13 +401,41 @@ static bool attempt_mesh(Search *search, const MtfMesh *mesh, MeshSearch step, M
 
 /* ---- All meshes ------------------------------------------------------------------------------ */
 
+int mtf_squarest_mesh(const GArray *meshes) {
+    int best = 0, least = INT_MAX;
+    for (guint i = 0; i < meshes->len; i++) {
+        const MtfMesh *mesh = &g_array_index(meshes, MtfMesh, i);
+        int longest = 1;
+        for (int a = 0; a < mesh->n_axes; a++)
+            longest = MAX(longest, mesh->axes[a].size);
+        if (mesh->n_axes <= 2 && longest < least) {
+            least = longest;
+            best = (int)i;
+        }
+    }
+    return best;
+}
+
+/* The meshes (int) in the order in which they are searched: where those that cost too much are left, the first and
+ * the squarest tell early what that is. */
+static GArray *order_meshes(const Search *search) {
+    GArray *order = g_array_new(FALSE, FALSE, sizeof(int));
+    for (int i = 0; i < (int)search->meshes->len; i++)
+        g_array_append_val(order, i);
+    int squarest = mtf_squarest_mesh(search->meshes);
+    if (search->options->wanted > 0 && squarest > 1) {
+        g_array_remove_index(order, (guint)squarest);
+        g_array_insert_val(order, 1, squarest);
+    }
+    return order;
+}
+
 static bool search_all(Search *search, MeshSearch step, int64_t *bound, GError **error) {
+    g_autoptr(GArray) order = order_meshes(search);
     *bound = INT64_MAX;
-    for (guint i = 0; i < search->meshes->len; i++) {
-        const MtfMesh *mesh = &g_array_index(search->meshes, MtfMesh, i);
-        MtfRuleMesh *found = &g_array_index(search->answer->by_mesh, MtfRuleMesh, i);
+    for (guint i = 0; i < order->len; i++) {
         int64_t mesh_bound;
-        if (!attempt_mesh(search, mesh, step, found, &mesh_bound, error))
+        if (!attempt_mesh(search, g_array_index(order, int, i), step, &mesh_bound, error))
             return false;
         search->answer->stopped |= mtf_search_is_over(search->options->control);
         *bound = MIN(*bound, mesh_bound);

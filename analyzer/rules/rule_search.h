@@ -30,14 +30,18 @@ typedef struct {
     const char *const *pins;    /* "d_ff:cols": the dimension lies on that axis; NULL-terminated */
     const char *const *forbids; /* the dimension does not lie on that axis; both may be NULL */
     double gap;                 /* stop a program when (cost - bound) <= gap cost */
-    MtfRulePrices *prices;      /* of the graph, for further searches; or NULL */
-    MtfSearchControl *control;  /* told the best cost after each mesh; or NULL */
+    /* Meshes all of whose rules surely cost more than so many times the best that is known to fit are left, as
+     * soon as that is seen; 0: none is */
+    double wanted;
+    MtfRulePrices *prices;     /* of the graph, for further searches; or NULL */
+    MtfSearchControl *control; /* told the best cost after each mesh; or NULL */
 } MtfRuleSearchOptions;
 
 /* What the search found on one mesh. */
 typedef struct {
-    bool searched; /* false: it lacks a pinned axis, or the search was stopped before */
-    int64_t cost;  /* of the cheapest rules found to fit; INT64_MAX: none */
+    bool
+        searched; /* false: it lacks a pinned axis, costs too much, or the search was stopped before */
+    int64_t cost; /* of the cheapest rules found to fit; INT64_MAX: none */
 } MtfRuleMesh;
 
 typedef struct {
@@ -63,6 +67,9 @@ typedef struct {
  * cannot hold. The same input gives the same answer unless it is stopped. */
 bool mtf_rule_search(const MtfGraph *graph, const GArray *meshes,
                      const MtfRuleSearchOptions *options, MtfRuleAnswer *answer, GError **error);
+
+/* The index of the mesh (MtfMesh) of two axes, or fewer, that are nearest to equal; 0: there is none. */
+int mtf_squarest_mesh(const GArray *meshes);
 
 void mtf_rule_answer_clear(MtfRuleAnswer *answer);
 

@@ -2,7 +2,9 @@
 #include "analyzer/rules/rule_search_tables.h"
 
 #include "analyzer/solver/problem/in_parallel.h"
+#include "layouts/graph/iteration.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- Assignments of a scope ----------------------------------------------------------------- */
@@ -258,33 +260,82 @@ static void spread_term(MtfRuleTables *tables, int index, const MtfRuleTable *ta
 /* Terms are priced at once, each by the first thread that is free, which has scratch of its own. */
 typedef struct {
     MtfRuleTables *tables;
-    const unsigned *allowed;
-    const MtfSearchControl *control;
-    TermPrices *prices; /* [terms]; without a table where time was up */
-    gint next;          /* the term to price next; atomic */
+    const MtfRuleTablesOptions *options;
+    const int *order;      /* of terms */
+    TermPrices *prices;    /* [terms]; without a table where time was up, or too much is known */
+    gint next;             /* of the order, the one to price next; atomic */
+    _Atomic int64_t least; /* that the terms cost which are priced, each for itself */
 } Pricing;
+
+static bool costs_more(const Pricing *pricing) {
+    return pricing->least > pricing->options->most;
+}
+
+static int64_t least_price(const MtfRuleTable *table) {
+    int64_t least = table->nanoseconds[0];
+    for (int k = 1; k < table->n; k++)
+        least = MIN(least, table->nanoseconds[k]);
+    return least;
+}
 
 static void price_terms(int thread, void *data) {
     (void)thread;
     Pricing *pricing = data;
     const MtfRuleTerms *terms = pricing->tables->terms;
+    const MtfRuleTablesOptions *options = pricing->options;
     g_autoptr(MtfRules) rules = mtf_rules_new(terms->graph);
     g_autoptr(MtfLayout) layout = mtf_layout_new(terms->graph, &pricing->tables->mesh);
-    Fill fill = { pricing->tables, pricing->allowed, rules, layout };
+    Fill fill = { pricing->tables, options->allowed, rules, layout };
     int i = g_atomic_int_add(&pricing->next, 1);
-    while (i < (int)terms->terms->len && !mtf_search_is_over(pricing->control)) {
-        price_assignments(&fill, i, &pricing->prices[i]);
+    while (i < (int)terms->terms->len && !mtf_search_is_over(options->control) &&
+           !costs_more(pricing)) {
+        int t = pricing->order[i];
+        price_assignments(&fill, t, &pricing->prices[t]);
+        pricing->least += mtf_rule_term(terms, t)->count * least_price(&pricing->prices[t].table);
         i = g_atomic_int_add(&pricing->next, 1);
     }
 }
 
-static bool fill_terms(MtfRuleTables *tables, const unsigned *allowed,
-                       const MtfSearchControl *control) {
+/* A term and the points that its operations run over. */
+typedef struct {
+    int term;
+    double points;
+} TermWork;
+
+static int compare_works(const void *left, const void *right) {
+    const TermWork *a = left, *b = right;
+    if (a->points != b->points)
+        return a->points > b->points ? -1 : 1;
+    return a->term - b->term;
+}
+
+/* All terms, those with most to do first. */
+static int *order_terms(const MtfRuleTerms *terms) {
+    int n = (int)terms->terms->len, *order = g_new(int, (gsize)n + 1);
+    g_autofree TermWork *works = g_new(TermWork, (gsize)n + 1);
+    for (int t = 0; t < n; t++) {
+        const MtfRuleTerm *term = mtf_rule_term(terms, t);
+        MtfIteration iteration;
+        mtf_operation_iteration(terms->graph, term->operation, &iteration);
+        works[t] = (TermWork){ t, term->count };
+        for (int i = 0; i < iteration.n; i++)
+            works[t].points *= (double)iteration.index[i].size;
+    }
+    qsort(works, (gsize)n, sizeof *works, compare_works);
+    for (int i = 0; i < n; i++)
+        order[i] = works[i].term;
+    return order;
+}
+
+/* Whether all were priced. */
+static bool fill_terms(MtfRuleTables *tables, const MtfRuleTablesOptions *options, bool *more) {
     int n = (int)tables->terms->terms->len;
     g_autofree TermPrices *prices = g_new0(TermPrices, (gsize)n + 1);
-    Pricing pricing = { tables, allowed, control, prices, 0 };
-    bool done = true;
+    g_autofree int *order = order_terms(tables->terms);
+    Pricing pricing = { tables, options, order, prices, 0, 0 };
     mtf_in_parallel(MIN(n, mtf_in_parallel_threads()), price_terms, &pricing);
+    *more = costs_more(&pricing);
+    bool done = !*more;
     for (int i = 0; i < n; i++) {
         done &= prices[i].slices != NULL;
         if (done)
@@ -334,15 +385,14 @@ static void make_tables(MtfRuleTables *tables, const unsigned *allowed) {
             g_new0(int64_t, (gsize)tables->tables[mtf_rule_class(terms, (int)c)->maximal].n + 1);
 }
 
-MtfRuleTables *mtf_rule_tables_new(const MtfRuleTerms *terms, const MtfPricer *pricer,
-                                   const MtfMesh *mesh, const unsigned *allowed,
-                                   const MtfSearchControl *control) {
+MtfRuleTables *mtf_rule_tables_new(const MtfRuleTerms *terms, const MtfRuleTablesOptions *options,
+                                   bool *costs_more) {
     g_autoptr(MtfRuleTables) tables = g_new0(MtfRuleTables, 1);
     tables->terms = terms;
-    tables->pricer = pricer;
-    tables->mesh = *mesh;
-    make_tables(tables, allowed);
-    if (!fill_terms(tables, allowed, control))
+    tables->pricer = options->pricer;
+    tables->mesh = *options->mesh;
+    make_tables(tables, options->allowed);
+    if (!fill_terms(tables, options, costs_more))
         return NULL;
     fill_stored_classes(tables);
     return g_steal_pointer(&tables);
@@ -377,13 +427,8 @@ int64_t mtf_rule_tables_price(const MtfRuleTables *tables, const MtfRules *rules
 
 int64_t mtf_rule_tables_floor(const MtfRuleTables *tables) {
     int64_t sum = 0;
-    for (int i = 0; i < (int)tables->terms->maximal->len; i++) {
-        const MtfRuleTable *table = &tables->tables[i];
-        int64_t least = table->nanoseconds[0];
-        for (int k = 1; k < table->n; k++)
-            least = MIN(least, table->nanoseconds[k]);
-        sum += least;
-    }
+    for (int i = 0; i < (int)tables->terms->maximal->len; i++)
+        sum += least_price(&tables->tables[i]);
     return sum;
 }
 

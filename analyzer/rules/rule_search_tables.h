@@ -33,12 +33,21 @@ typedef struct {
     int64_t **slices;     /* slices[class][k]: bytes under assignment k of the class's scope */
 } MtfRuleTables;
 
-/* `allowed` holds for each dimension of the graph a mask of what it may do: bit 0 stay whole, bit
- * a + 1 lie on mesh axis a; at least one assignment must be legal. Stops early and returns NULL
- * when the control (or NULL) says so. */
-MtfRuleTables *mtf_rule_tables_new(const MtfRuleTerms *terms, const MtfPricer *pricer,
-                                   const MtfMesh *mesh, const unsigned *allowed,
-                                   const MtfSearchControl *control);
+/* What tables are made of. */
+typedef struct {
+    const MtfPricer *pricer; /* outlives them */
+    const MtfMesh *mesh;
+    /* For each dimension of the graph a mask of what it may do: bit 0 stay whole, bit a + 1 lie on mesh
+     * axis a; at least one assignment must be legal */
+    const unsigned *allowed;
+    int64_t most; /* nanoseconds; of a mesh all of whose rules cost more none are made */
+    const MtfSearchControl *control; /* or NULL */
+} MtfRuleTablesOptions;
+
+/* Stops early and returns NULL when the control says so, or as soon as rules are known to cost too much, which
+ * is told: operations that take long are priced first. */
+MtfRuleTables *mtf_rule_tables_new(const MtfRuleTerms *terms, const MtfRuleTablesOptions *options,
+                                   bool *costs_more);
 void mtf_rule_tables_free(MtfRuleTables *tables);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfRuleTables, mtf_rule_tables_free)
 

@@ -158,6 +158,17 @@ TEST(when_nothing_fits_the_limit_that_would_do_is_real) {
     }
 }
 
+static MtfRuleTables *tables_of(const MtfRuleTerms *terms, const MtfPricer *pricer,
+                                const MtfMesh *mesh, const unsigned *allowed) {
+    bool costs_more;
+    MtfRuleTablesOptions options = {
+        .pricer = pricer, .mesh = mesh, .allowed = allowed, .most = INT64_MAX
+    };
+    MtfRuleTables *tables = mtf_rule_tables_new(terms, &options, &costs_more);
+    assert_true(tables != NULL && !costs_more);
+    return tables;
+}
+
 static void compare_tables(const MtfRules *rules, int64_t price, int64_t arena, void *user) {
     const MtfRuleTables *tables = user;
     int half_step;
@@ -179,7 +190,7 @@ static void check_tables(const MtfGraph *graph, const char *mesh) {
     MtfPricer pricer;
     assert_true(mtf_pricer_init(&pricer, machine, e.mesh, NULL));
     g_autoptr(MtfRuleTerms) terms = mtf_rule_terms_new(graph);
-    g_autoptr(MtfRuleTables) tables = mtf_rule_tables_new(terms, &pricer, e.mesh, allowed, NULL);
+    g_autoptr(MtfRuleTables) tables = tables_of(terms, &pricer, e.mesh, allowed);
     e.user = tables;
     exhaust(&e);
 }
@@ -281,8 +292,7 @@ TEST(the_proof_finds_what_a_wrong_answer_missed) {
                          .limit = INT64_MAX };
         exhaust(&e);
         g_autoptr(MtfRuleTerms) terms = mtf_rule_terms_new(graph);
-        g_autoptr(MtfRuleTables) tables =
-            mtf_rule_tables_new(terms, &e.pricer, e.mesh, allowed, NULL);
+        g_autoptr(MtfRuleTables) tables = tables_of(terms, &e.pricer, e.mesh, allowed);
         g_autoptr(MtfRuleProgram) program = mtf_rule_program_new(tables);
         g_autoptr(MtfRules) rules = mtf_rules_new(graph);
         int64_t cost = mtf_rule_tables_price(tables, rules);
@@ -317,7 +327,7 @@ TEST(drafts_of_the_smallest_rules_take_no_program) {
         MtfPricer pricer;
         assert_true(mtf_pricer_init(&pricer, machine, mesh, NULL));
         g_autoptr(MtfRuleTerms) terms = mtf_rule_terms_new(graph);
-        g_autoptr(MtfRuleTables) tables = mtf_rule_tables_new(terms, &pricer, mesh, allowed, NULL);
+        g_autoptr(MtfRuleTables) tables = tables_of(terms, &pricer, mesh, allowed);
         MtfRuleSolution proven = smallest_of(tables, false), draft = smallest_of(tables, true);
         assert_int_equal(proven.status, MTF_ILP_OPTIMAL);
         assert_true(draft.value >= proven.value && draft.bound <= proven.value);
@@ -329,7 +339,7 @@ TEST(drafts_of_the_smallest_rules_take_no_program) {
 static MtfRuleTables *tables_by(const MtfRuleTerms *terms, const MtfPricer *pricer,
                                 const MtfMesh *mesh, const unsigned *allowed, int threads) {
     mtf_in_parallel_set_threads(threads);
-    MtfRuleTables *tables = mtf_rule_tables_new(terms, pricer, mesh, allowed, NULL);
+    MtfRuleTables *tables = tables_of(terms, pricer, mesh, allowed);
     mtf_in_parallel_set_threads(0);
     return tables;
 }
@@ -368,7 +378,7 @@ static void expect_same_size(const MtfGraph *graph, int *variables, int *rows) {
     MtfPricer pricer;
     assert_true(mtf_pricer_init(&pricer, machine, mesh, NULL));
     g_autoptr(MtfRuleTerms) terms = mtf_rule_terms_new(graph);
-    g_autoptr(MtfRuleTables) tables = mtf_rule_tables_new(terms, &pricer, mesh, allowed, NULL);
+    g_autoptr(MtfRuleTables) tables = tables_of(terms, &pricer, mesh, allowed);
     g_autoptr(MtfRuleProgram) program = mtf_rule_program_new(tables);
     int old_variables = *variables, old_rows = *rows;
     mtf_rule_program_size(program, variables, rows);
@@ -541,6 +551,15 @@ TEST(shared_prices_change_no_answer) {
     }
 }
 
+/* The tables, which are made or known, unless all rules cost more than may be. */
+static const MtfRuleTables *priced_tables(MtfRulePrices *prices,
+                                          const MtfRuleTablesOptions *options, bool in_order) {
+    bool costs_more;
+    const MtfRuleTables *tables = mtf_rule_prices_tables(prices, options, in_order, &costs_more);
+    assert_true(costs_more == (tables == NULL));
+    return tables;
+}
+
 /* A mesh laid in order is priced once, unless other axes are allowed. */
 TEST(a_mesh_in_order_is_priced_once) {
     g_autoptr(MtfGraph) graph = graph_of(6);
@@ -552,14 +571,79 @@ TEST(a_mesh_in_order_is_priced_once) {
     assert_true(mtf_pricer_init(&pricer, machine, mesh, NULL));
     for (guint d = 0; d < graph->dimensions->len; d++)
         allowed[d] = 7;
-    const MtfRuleTables *first = mtf_rule_prices_tables(prices, &pricer, true, mesh, allowed, NULL);
-    assert_ptr_equal(mtf_rule_prices_tables(prices, &pricer, true, mesh, allowed, NULL), first);
-    assert_ptr_not_equal(mtf_rule_prices_tables(prices, &pricer, false, mesh, allowed, NULL),
-                         first);
+    MtfRuleTablesOptions options = {
+        .pricer = &pricer, .mesh = mesh, .allowed = allowed, .most = INT64_MAX
+    };
+    const MtfRuleTables *first = priced_tables(prices, &options, true);
+    assert_ptr_equal(priced_tables(prices, &options, true), first);
+    assert_ptr_not_equal(priced_tables(prices, &options, false), first);
     allowed[0] = 1;
-    assert_ptr_not_equal(mtf_rule_prices_tables(prices, &pricer, true, mesh, allowed, NULL), first);
+    assert_ptr_not_equal(priced_tables(prices, &options, true), first);
     allowed[0] = 7;
-    assert_ptr_equal(mtf_rule_prices_tables(prices, &pricer, true, mesh, allowed, NULL), first);
+    assert_ptr_equal(priced_tables(prices, &options, true), first);
+}
+
+/* Where no rules cost less than the least price of each operation, none are listed; but where more may be paid. */
+TEST(a_mesh_that_costs_too_much_is_left) {
+    g_autoptr(MtfGraph) graph = graph_of(6);
+    g_autoptr(GArray) meshes = mtf_test_meshes("rows:2;cols:2");
+    g_autoptr(MtfRulePrices) prices = mtf_rule_prices_new(graph);
+    g_autofree unsigned *allowed = g_new(unsigned, graph->dimensions->len);
+    MtfPricer pricer;
+    MtfRuleTablesOptions options = {
+        .pricer = &pricer, .mesh = &g_array_index(meshes, MtfMesh, 0), .allowed = allowed, .most = 0
+    };
+    assert_true(mtf_pricer_init(&pricer, machine, options.mesh, NULL));
+    for (guint d = 0; d < graph->dimensions->len; d++)
+        allowed[d] = 7;
+    assert_null(priced_tables(prices, &options, true));
+    assert_null(priced_tables(prices, &options, true));
+    options.most = INT64_MAX;
+    const MtfRuleTables *tables = priced_tables(prices, &options, true);
+    assert_non_null(tables);
+    assert_ptr_equal(priced_tables(prices, &options, true), tables);
+}
+
+/* Returns how many meshes were left: only those that cost so much more, and the answer is the same. */
+static int compare_left(const MtfGraph *graph, const GArray *meshes, double wanted) {
+    MtfRuleSearchOptions options = { .machine = machine, .memory_limit = INT64_MAX };
+    MtfRuleAnswer all, some;
+    int left = 0;
+    assert_true(mtf_rule_search(graph, meshes, &options, &all, NULL));
+    options.wanted = wanted;
+    assert_true(mtf_rule_search(graph, meshes, &options, &some, NULL));
+    assert_true(all.found && some.found && mtf_mesh_equal(&all.mesh, &some.mesh));
+    assert_int_equal(all.cost, some.cost);
+    assert_int_equal(all.bound, some.bound);
+    for (guint i = 0; i < meshes->len; i++) {
+        const MtfRuleMesh *mesh = &g_array_index(some.by_mesh, MtfRuleMesh, i);
+        int64_t cost = g_array_index(all.by_mesh, MtfRuleMesh, i).cost;
+        left += !mesh->searched;
+        assert_true(mesh->searched ? mesh->cost == cost : (double)cost > wanted * (double)all.cost);
+    }
+    mtf_rule_answer_clear(&all);
+    mtf_rule_answer_clear(&some);
+    return left;
+}
+
+TEST(leaving_meshes_changes_no_answer) {
+    g_autoptr(GArray) meshes = mtf_mesh_shapes(16, 2);
+    for (guint32 seed = 0; seed < 60; seed++) {
+        g_autoptr(MtfGraph) graph = graph_of(seed);
+        compare_left(graph, meshes, seed % 2 == 0 ? 1 : 1.5);
+    }
+}
+
+/* One dimension lies on one axis: of 16 processors 16 work on all:16, 8 on 2x8 and 8x2, 4 on 4x4. */
+TEST(meshes_are_left_that_take_twice_as_long) {
+    g_autoptr(GArray) meshes = mtf_mesh_shapes(16, 2);
+    g_autoptr(MtfGraph) graph = mtf_test_graph(
+        "{'meshtf_graph':1,'name':'t','dimensions':{'b':16777216},'inputs':[{'name':'x','dims':"
+        "['b'],'feed':'features'}],'variables':[],'operations':[{'name':'y','op':'relu','inputs':"
+        "['x']}]}");
+    assert_int_equal(compare_left(graph, meshes, 1.5), meshes->len - 1);
+    assert_int_equal(compare_left(graph, meshes, 3), 1);
+    assert_int_equal(compare_left(graph, meshes, 5), 0);
 }
 
 /* The cheapest over several meshes is the least of their optima. */

@@ -74,7 +74,11 @@ TEST(every_assignment_keeps_its_price_and_none_is_below_the_bound) {
     assert_true(mtf_mesh_parse("a:2;b:4", 0, &mesh, NULL));
     assert_true(mtf_pricer_init(&pricer, machine, &mesh, NULL));
     g_autoptr(MtfRuleTerms) terms = mtf_rule_terms_new(graph);
-    g_autoptr(MtfRuleTables) tables = mtf_rule_tables_new(terms, &pricer, &mesh, allowed, NULL);
+    bool costs_more;
+    MtfRuleTablesOptions options = {
+        .pricer = &pricer, .mesh = &mesh, .allowed = allowed, .most = INT64_MAX
+    };
+    g_autoptr(MtfRuleTables) tables = mtf_rule_tables_new(terms, &options, &costs_more);
     for (guint32 seed = 0; seed < 300; seed++)
         check_prices(tables, seed, &better, &met);
     if (better < 100 || met < 30 || met == 300)
