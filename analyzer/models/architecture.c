@@ -275,7 +275,9 @@ static int build_layer(MtfAssembly *m, const char *block, int x, int source) {
     mtf_parts_enter_layer(m->p, block, m->layer);
     if (m->stack->whole_d_kv > 0 || m->stack->whole_kv_heads > 0)
         enter_heads(m, !mtf_assembly_has_window(m));
-    int y = by_layer_factor(m, mtf_assembly_add_token(m, build_parts(m, x, source)));
+    int y = m->stack->streams > 0
+                ? mtf_assembly_streams_layer(m, x)
+                : by_layer_factor(m, mtf_assembly_add_token(m, build_parts(m, x, source)));
     mtf_parts_leave_layer(m->p);
     m->files = (char *)"";
     return y;
@@ -295,8 +297,10 @@ static int build_stack(MtfAssembly *m, const char *block, int x, int source) {
     int64_t reach = both_sides ? m->stack->window : m->stack->chunk;
     if (reach > 0 && reach < m->positions)
         m->near = mtf_assembly_near(m);
+    x = m->stack->streams > 0 ? mtf_assembly_begin_streams(m, x) : x;
     for (m->layer = 0; m->layer < (int)m->stack->layers && m->p->b.error == NULL; m->layer++)
         x = build_layer(m, block, x, source);
+    x = m->stack->streams > 0 ? mtf_assembly_end_streams(m, x) : x;
     g_autofree char *norm = g_strdup_printf("%s_norm", is_pair(m->n) ? block : "final");
     return mtf_assembly_norm(m, norm, m->stack->names.final_norm, m->d_model, x);
 }

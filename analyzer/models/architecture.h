@@ -65,6 +65,7 @@ typedef struct {
     const char *token_gate, *token_out, *on_token;
 } MtfStackNames;
 
+#define MTF_MOST_STREAMS 16
 #define MTF_MOST_PAIRS 256 /* of rotary features that have divisors of their own */
 
 typedef enum {
@@ -142,7 +143,11 @@ typedef struct {
     int64_t borrowing_layers;
     bool borrowers_wide;
     int64_t d_token,
-        token_vocab;        /* width and rows of what each layer reads of the token; 0: nothing */
+        token_vocab; /* width and rows of what each layer reads of the token; 0: nothing */
+    /* Residual streams (mixers/streams.c), 0: one as everywhere else; the width of the part beside attention that layers
+     * with them have; whether what is read of the token sees the first one's features times factors. */
+    int64_t streams, d_narrow;
+    bool stream_factors;
     bool one_for_all;       /* the first layer's weights are all layers' */
     int64_t d_latent;       /* features that keys and values of all heads come from; 0: from x */
     int64_t d_query_latent; /* likewise of queries */
@@ -150,8 +155,10 @@ typedef struct {
         d_value; /* with d_latent: features of d_kv, the last, that turn; of a value */
     bool causal, cross;
     bool gated;
-    const char *activation; /* an operation's name */
-    double scale;           /* of the scores; 1 / sqrt(d_kv) in most models */
+    MtfLayerSet sparse_layers; /* whose gates are opened by their largest features alone, */
+    double sparse_deviations;  /* which are so many standard deviations above their mean */
+    const char *activation;    /* an operation's name */
+    double scale;              /* of the scores; 1 / sqrt(d_kv) in most models */
     double attention_scale, ffn_scale, gate_scale; /* of what a part makes, and of gates before
                                                       their function; 0: 1 */
     /* Parts add what they make to what they read, behind its norm, times a number for mixers, attention and the

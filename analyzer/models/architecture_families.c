@@ -176,6 +176,10 @@ static const MtfModelPreset gemma_presets[] = {
     PRESET("gemma3-1b", "999,885,952 parameters",
            GEMMA("gemma3_text", 1152, 6912, 26, 4, 1, 256) ",\"vocab_size\":262144"
                                                            ",\"sliding_window\":512"),
+    PRESET(
+        "gemma3n-e2b", "the text part, 4.5 billion",
+        "\"gemma3n_text\",\"num_hidden_layers\":30,\"intermediate_size\":8192,\"num_kv_shared_layers\":10"),
+    PRESET("gemma3n-e4b", "the text part, 6.8 billion", "\"gemma3n_text\""),
     PRESET("gemma3-4b", "the text part", GEMMA("gemma3_text", 2560, 10240, 34, 8, 4, 256) GEMMA3),
     PRESET("gemma3-12b", "the text part", GEMMA("gemma3_text", 3840, 15360, 48, 16, 8, 256) GEMMA3),
     PRESET("gemma3-27b", "the text part",

@@ -27,12 +27,30 @@ static int up(MtfAssembly *m, const Dense *dense, const char *name, int part, in
     return mtf_assembly_linear(m, &linear, x);
 }
 
+/* max(x - mean - c deviation, 0) over a place's features, in layers whose gates are sparse (Gemma 3n). */
+static int strongest(MtfAssembly *m, int x) {
+    if (!mtf_layers_have(m->stack->sparse_layers, m->layer))
+        return x;
+    MtfShape places = MTF_SHAPE(m->batch, m->length);
+    mtf_parts_enter(m->p, "strongest");
+    int mean = mtf_parts_apply(m->p, MTF_OP_REDUCE_MEAN, "mean", &places, x, -1);
+    int apart = mtf_parts_apply(m->p, MTF_OP_SUBTRACT, "apart", NULL, x, mean);
+    int square = mtf_parts_apply(m->p, MTF_OP_SQUARE, "square", NULL, apart, -1);
+    int variance = mtf_parts_apply(m->p, MTF_OP_REDUCE_MEAN, "variance", &places, square, -1);
+    int deviation = mtf_parts_apply(m->p, MTF_OP_SQRT, "deviation", NULL, variance, -1);
+    int cut = mtf_assembly_scale(m, "cut", m->stack->sparse_deviations, deviation);
+    int above = mtf_parts_apply(m->p, MTF_OP_SUBTRACT, "above", NULL, apart, cut);
+    int y = mtf_parts_apply(m->p, MTF_OP_RELU, "y", NULL, above, -1);
+    mtf_parts_leave(m->p);
+    return y;
+}
+
 static int dense_ffn(MtfAssembly *m, const Dense *dense, int x) {
     const MtfStack *s = m->stack;
     int hidden, width = mtf_assembly_dimension(m, dense->dimension, dense->width);
     if (s->gated) {
         int gate = mtf_assembly_scale(m, "gate_scaled", s->gate_scale, up(m, dense, "gate", 0, x));
-        gate = mtf_assembly_activation(m, s->activation, gate);
+        gate = mtf_assembly_activation(m, s->activation, strongest(m, gate));
         hidden = mtf_parts_apply(m->p, MTF_OP_MULTIPLY, "gated", NULL, gate,
                                  up(m, dense, "hidden", 1, x));
     } else {

@@ -22,6 +22,7 @@ typedef struct {
     int64_t kv_heads, width_kv; /* likewise, their sizes */
     int lent[2][2];             /* what the last layer without a window and with one remembers */
     int tokens, embedded;       /* the stack's, and x before its first layer */
+    int streams;                /* dimension of residual streams, where there are several */
     int token_scale;            /* of the norm of what layers read of tokens; or -1 */
     int seen;                   /* by the layer's part, before its norm */
     double residual_spread;     /* of weights whose products the residual stream adds up */
@@ -138,6 +139,15 @@ bool mtf_assembly_borrows(const MtfAssembly *m);
 
 /* x with what the layer reads of the token by a table of its own, where it has one (mixers/token_input.c). */
 int mtf_assembly_add_token(MtfAssembly *m, int x);
+
+/* What that adds to x alone. */
+int mtf_assembly_token_branch(MtfAssembly *m, int x);
+
+/* Several residual streams [streams, batch, length, d_model] (mixers/streams.c): of x, what a layer makes of them, and
+ * x again behind the last layer. */
+int mtf_assembly_begin_streams(MtfAssembly *m, int x);
+int mtf_assembly_streams_layer(MtfAssembly *m, int x);
+int mtf_assembly_end_streams(MtfAssembly *m, int x);
 
 /* Self-attention of the layer (architecture_attention.c): the branch, without norms around it. */
 int mtf_assembly_self_attention(MtfAssembly *m, int x);

@@ -66,6 +66,12 @@ count internlm2.5-7b 7737708544 '{"model_type":"internlm2","intermediate_size":1
 count llava-next-7b 7241732096 '{"model_type":"llava_next","image_grid_pinpoints":[[336,672]],"text_config":{"model_type":"mistral"},"vision_config":{"hidden_size":1024}}'
 count qwen2.5-vl-7b 7615616512 '{"model_type":"qwen2_5_vl","text_config":{"model_type":"qwen2_5_vl_text","hidden_size":3584,"intermediate_size":18944,
   "num_hidden_layers":28,"num_attention_heads":28,"num_key_value_heads":4,"vocab_size":152064},"vision_config":{"depth":32}}'
+# Two tables of which one has 256 features of each of 35 layers, a matrix to these and their norm, three matrices before and behind the layers;
+# in each q, o, a norm of heads, 3 2048 16384, 64 features beside attention, routes of four streams, what is read of the token, nine vectors
+# of 2048; in 20 keys and values.
+count gemma3n-e4b $((262400 * 2048 + 262144 * 35 * 256 + 2048 * 35 * 256 + 256 + 6 * 2048 * 2048 + 2048 + 35 * (2 * 2048 * 2048 + 256 +
+  3 * 2048 * 16384 + 2 * 2048 * 64 + 4 * 2048 + 20 * 4 + 2 * 2048 * 256 + 8 * 2048) + 20 * (2 * 2048 * 512 + 256))) '{"model_type":"gemma3n",
+  "text_config":{"model_type":"gemma3n_text"},"vision_config":{},"audio_config":{}}'
 count smollm2-135m 134515008 '{"model_type":"llama","is_llama_config":true,"rope_interleaved":false,"hidden_size":576,
   "intermediate_size":1536,"num_attention_heads":9,"num_hidden_layers":30,"num_key_value_heads":3,"tie_word_embeddings":true,
   "vocab_size":49152,"transformers.js_config":{"kv_cache_dtype":{"fp16":"float16"}}}'

@@ -60,10 +60,8 @@ static int told(MtfAssembly *m, int width) {
     return mtf_assembly_scale(m, "told", sqrt(0.5), sum);
 }
 
-int mtf_assembly_add_token(MtfAssembly *m, int x) {
+int mtf_assembly_token_branch(MtfAssembly *m, int x) {
     const MtfStack *s = m->stack;
-    if (s->d_token == 0)
-        return x;
     mtf_parts_enter(m->p, "token");
     int width = mtf_assembly_dimension(m, "d_token", s->d_token);
     MtfLinear gate = { .name = "gate",
@@ -80,7 +78,12 @@ int mtf_assembly_add_token(MtfAssembly *m, int x) {
     int through = mtf_parts_apply(m->p, MTF_OP_MULTIPLY, "through", NULL, open, told(m, width));
     int branch = mtf_assembly_norm(m, "on", s->names.on_token, m->d_model,
                                    mtf_assembly_linear(m, &out, through));
-    int y = mtf_parts_add(m->p, "x", x, branch);
     mtf_parts_leave(m->p);
-    return y;
+    return branch;
+}
+
+int mtf_assembly_add_token(MtfAssembly *m, int x) {
+    if (m->stack->d_token == 0)
+        return x;
+    return mtf_parts_add(m->p, "token/x", x, mtf_assembly_token_branch(m, x));
 }

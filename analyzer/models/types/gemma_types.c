@@ -86,6 +86,97 @@ static void read_gemma3_text(MtfConfig *c, MtfArchitecture *n) {
         mtf_config_fail(c, "rope_local_base_freq", "a base above 0 is expected");
 }
 
+/* ---- Gemma 3n -------------------------------------------------------------------------------- */
+
+/* How many standard deviations above the mean a normal variable is in the share 1 - `share` of cases. */
+static double deviations_above(double share) {
+    double low = -40, high = 40;
+    for (int i = 0; i < 100; i++) {
+        double middle = (low + high) / 2;
+        bool below = 0.5 * erfc(-middle / sqrt(2)) < share;
+        low = below ? middle : low;
+        high = below ? high : middle;
+    }
+    return (low + high) / 2;
+}
+
+/* A layer whose gates stay shut in this share of cases, the same in all that have one; 0: none. */
+static void add_share(MtfConfig *c, MtfStack *s, int64_t layer, double given, double *share) {
+    const char *key = "activation_sparsity_pattern";
+    if (given == 0)
+        return;
+    if (!(given > 0 && given < 1) || (*share > 0 && given != *share))
+        mtf_config_fail(c, key, "0 and one share between 0 and 1 are expected");
+    *share = given;
+    mtf_layers_add(s->sparse_layers, layer);
+}
+
+/* "activation_sparsity_pattern": the share of each layer; without it .95 in the first ten of more than ten. */
+static void read_sparsity(MtfConfig *c, MtfStack *s) {
+    const char *key = "activation_sparsity_pattern";
+    MtfJson list, item;
+    int64_t layer = 0;
+    double share = 0, given = 0;
+    if (!mtf_config_find(c, key, &list)) {
+        for (; layer < 10 && s->layers > 10; layer++)
+            add_share(c, s, layer, 0.95, &share);
+    } else if (!mtf_json_array(&list, c->error)) {
+        c->failed = true;
+    } else if (mtf_json_length(&list) != s->layers) {
+        mtf_config_fail(c, key, "a share for each of %d layers is expected", (int)s->layers);
+    } else {
+        for (bool more = mtf_json_first(&list, &item); more && !c->failed;
+             more = mtf_json_next(&item), layer++) {
+            c->failed = !mtf_json_number(&item, &given, c->error);
+            if (!c->failed)
+                add_share(c, s, layer, given, &share);
+        }
+    }
+    s->sparse_deviations = share > 0 && share < 1 ? deviations_above(share) : 0;
+}
+
+static void read_token_input(MtfConfig *c, MtfArchitecture *n);
+
+/* The text part of Gemma 3n: four residual streams of which a layer computes one, a narrow part beside attention, what
+ * layers read of the token, borrowed keys and values, sparse gates. */
+static void read_gemma3n_text(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = { 262400, 2048,  16384, 35,  8,   2,
+                                           256,    32768, 1e-6,  1e6, true };
+    MtfStack *s = &n->decoder;
+    s->window_rotary_base = mtf_config_number(c, "rope_local_base_freq", 1e4);
+    mtf_type_llama(c, n, &standard);
+    mtf_type_attention_bias(c, s);
+    mtf_type_head_norms(s);
+    n->embedding_scale = sqrt((double)n->d_model);
+    n->logit_softcap = read_cap(c, "final_logit_softcapping", 30);
+    s->activation = mtf_config_activation(c, "hidden_activation", "gelu_pytorch_tanh");
+    s->scale = 1;
+    s->value_norm = true;
+    s->names.on_attention = "post_attention_layernorm";
+    s->names.before_ffn = "pre_feedforward_layernorm";
+    s->names.on_ffn = "post_feedforward_layernorm";
+    mtf_type_window(c, s, 512);
+    mtf_type_window_pattern(c, s, 5);
+    mtf_type_layer_types(c, s);
+    s->borrowing_layers = mtf_config_integer(c, "num_kv_shared_layers", 0, 15);
+    if (s->borrowing_layers >= s->layers)
+        mtf_config_fail(c, "num_kv_shared_layers", "fewer than all layers are expected");
+    read_token_input(c, n);
+    read_sparsity(c, s);
+    s->streams = mtf_config_size(c, "altup_num_inputs", 4);
+    s->d_narrow = mtf_config_size(c, "laurel_rank", 64);
+    s->stream_factors = mtf_config_flag(c, "altup_correct_scale", true);
+    if (s->streams < 2 || s->streams > MTF_MOST_STREAMS || s->d_token == 0)
+        mtf_config_fail(c, s->d_token == 0 ? "hidden_size_per_layer_input" : "altup_num_inputs",
+                        "2 to %d streams and what layers read of tokens are expected",
+                        MTF_MOST_STREAMS);
+    if (mtf_config_integer(c, "altup_active_idx", 0, 0) != 0)
+        mtf_config_fail(c, "altup_active_idx", "only 0 is supported");
+    /* Which hold weights back in training alone, or say what the type does anyway. */
+    mtf_type_ignore(c, (const char *const[]){ "altup_coef_clip", "altup_lr_multiplier",
+                                              "query_pre_attn_scalar", NULL });
+}
+
 /* ---- Gemma 4 --------------------------------------------------------------------------------- */
 
 /* Sizes that layers without a window may have of their own: one of all layers, or an object of each layer that has
@@ -223,6 +314,7 @@ const MtfArchitectureType mtf_gemma_types[] = {
     { "gemma2", read_gemma2 },
     { "vaultgemma", read_vaultgemma },
     { "gemma3_text", read_gemma3_text },
+    { "gemma3n_text", read_gemma3n_text },
     { "gemma4_text", read_gemma4_text },
     { NULL, NULL },
 };

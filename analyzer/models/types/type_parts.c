@@ -16,6 +16,23 @@ bool mtf_type_is_null(const MtfConfig *c, const char *key) {
     return mtf_json_find(c->root, key, &value) && cJSON_IsNull(value.node);
 }
 
+/* "intermediate_size", which some files say of each layer, all alike. */
+static int64_t read_ffn_width(MtfConfig *c, int64_t standard) {
+    const char *key = "intermediate_size";
+    MtfJson list, item;
+    int64_t width = 0, one = 0;
+    if (!mtf_config_find(c, key, &list) || !cJSON_IsArray(list.node))
+        return mtf_config_size(c, key, standard);
+    for (bool more = mtf_json_first(&list, &item); more && !c->failed;
+         more = mtf_json_next(&item)) {
+        c->failed = !mtf_json_integer(&item, 1, MTF_CONFIG_MOST, &one, c->error);
+        if (!c->failed && width > 0 && one != width)
+            mtf_config_fail(c, key, "one width is expected in all layers");
+        width = one;
+    }
+    return MAX(1, width);
+}
+
 static void read_llama_sizes(MtfConfig *c, MtfArchitecture *n, const MtfTypeSizes *standard) {
     MtfStack *s = &n->decoder;
     n->kind = MTF_ARCHITECTURE_DECODER;
@@ -25,7 +42,7 @@ static void read_llama_sizes(MtfConfig *c, MtfArchitecture *n, const MtfTypeSize
     n->epsilon = mtf_config_number(c, "rms_norm_eps", standard->epsilon);
     n->tied = mtf_config_flag(c, "tie_word_embeddings", standard->tied);
     n->context = mtf_config_size(c, "max_position_embeddings", standard->max_positions);
-    s->d_ff = mtf_config_size(c, "intermediate_size", standard->intermediate);
+    s->d_ff = read_ffn_width(c, standard->intermediate);
     s->layers = mtf_config_count(c, "num_hidden_layers", standard->layers);
     s->heads = mtf_config_size(c, "num_attention_heads", standard->heads);
     bool alike = standard->kv_heads == 0 || mtf_type_is_null(c, "num_key_value_heads");

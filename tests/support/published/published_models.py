@@ -1423,6 +1423,65 @@ def gemma4(w, c, tokens):
     return torch.tanh(x / cap) * cap if cap else x
 
 
+def gemma3n(w, c, tokens):
+    """Residual streams of which a layer computes the first; sparse gates; a narrow part beside attention (modeling_gemma3n.py)."""
+    h, heads, kv, width, layers = c["hidden_size"], c["num_attention_heads"], c["num_key_value_heads"], c["head_dim"], c["num_hidden_layers"]
+    own, n, first = c["hidden_size_per_layer_input"], c["altup_num_inputs"], layers - c["num_kv_shared_layers"]
+    f = c["intermediate_size"][0]
+
+    def norm(name, x):
+        return rms_norm(x, w(name + ".weight", x.shape[-1], scale=0.2, about=1), c["rms_norm_eps"])
+
+    def attention(i, p, x, lent):
+        slides = slides_at(c, i)
+        turned = {"model_type": "", "rope_theta": c["rope_local_base_freq"] if slides else c["rope_theta"]}
+        q = rotate(norm(p + "q_norm", heads_of(linear(w, p + "q_proj", x, heads * width), heads)), turned)
+        if i < first:
+            k = rotate(norm(p + "k_norm", heads_of(linear(w, p + "k_proj", x, kv * width), kv)), turned)
+            lent[slides] = k, rms_norm(heads_of(linear(w, p + "v_proj", x, kv * width), kv), 1, c["rms_norm_eps"])
+        return linear(w, p + "o_proj", joined(attend(q, *lent[slides], 1.0, window=c["sliding_window"] if slides else None)), h)
+
+    def gated(i, p, x):
+        gate, share = linear(w, p + "gate_proj", x, f), c["activation_sparsity_pattern"][i]
+        if share > 0:
+            above = torch.distributions.normal.Normal(0, 1).icdf(torch.tensor(share))
+            gate = torch.relu(gate - (gate.mean(-1, keepdim=True) + gate.std(-1, keepdim=True, unbiased=False) * above))
+        return linear(w, p + "down_proj", gelu_tanh(gate) * linear(w, p + "up_proj", x, f), h)
+
+    def routes(p, x):
+        return torch.tanh(linear(w, p + "modality_router", norm(p + "router_norm", x) / h, n))
+
+    def as_large(x, like):
+        return x * like.square().mean(-1, keepdim=True).sqrt() / torch.sqrt(torch.maximum(x.square().mean(-1, keepdim=True), torch.tensor(1e-5)))
+
+    table = w("model.embed_tokens.weight", c["vocab_size"], h, scale=0.5)
+    embedded, lent = table[tokens] * math.sqrt(h), {}
+    rows = w("model.embed_tokens_per_layer.weight", c["vocab_size_per_layer_input"], layers * own, scale=0.5)[tokens] * math.sqrt(own)
+    read = linear(w, "model.per_layer_model_projection", embedded, layers * own).view(-1, layers, own) / math.sqrt(h)
+    told = (norm("model.per_layer_projection_norm", read) + rows.view(-1, layers, own)) / math.sqrt(2)
+    x = torch.stack([embedded] + [as_large(linear(w, f"model.altup_projections.{i}", embedded, h), embedded) for i in range(n - 1)])
+    for i in range(layers):
+        p = f"model.layers.{i}."
+        shares = linear(w, p + "altup.prediction_coefs", routes(p + "altup.", x[0]), n * n).reshape(-1, n, n).permute(0, 2, 1)
+        predicted = torch.matmul(x.permute(1, 2, 0), shares).permute(2, 0, 1) + x
+        active = predicted[0]
+        normal = norm(p + "input_layernorm", active)
+        narrow = linear(w, p + "laurel.linear_right", linear(w, p + "laurel.linear_left", normal, c["laurel_rank"]), h)
+        narrow = normal + norm(p + "laurel.post_laurel_norm", narrow)
+        made = active + norm(p + "post_attention_layernorm", attention(i, p + "self_attn.", normal, lent))
+        made = (made + narrow) / math.sqrt(2)
+        made = made + norm(p + "post_feedforward_layernorm", gated(i, p + "mlp.", norm(p + "pre_feedforward_layernorm", made)))
+        shares = linear(w, p + "altup.correction_coefs", routes(p + "altup.", made), n) + 1
+        x = predicted + (made - predicted[0])[None] * shares.T[:, :, None]
+        y = x[0] * w(p + "altup.correct_output_scale", h, scale=0.2, about=1)
+        y = gelu_tanh(linear(w, p + "per_layer_input_gate", y, own)) * told[:, i]
+        y = norm(p + "post_per_layer_input_norm", linear(w, p + "per_layer_projection", y, h))
+        x = torch.cat([x[:1], x[1:] + y])
+    x = torch.stack([x[0]] + [as_large(linear(w, f"model.altup_unembed_projections.{i}", x[i + 1], h), x[0]) for i in range(n - 1)]).mean(0)
+    x = norm("model.norm", x) @ table.T
+    return torch.tanh(x / c["final_logit_softcapping"]) * c["final_logit_softcapping"]
+
+
 def falcon_h1(w, c, tokens):
     """Attention beside a scan of Mamba 2 in every layer, and a factor of everything that a matrix makes (modeling_falcon_h1.py)."""
     h, heads, kv, width = c["hidden_size"], c["num_attention_heads"], c["num_key_value_heads"], c["head_dim"]
@@ -2493,6 +2552,12 @@ GEMMA4 = {**LLAMA, "num_hidden_layers": 4, "head_dim": 8, "global_head_dim": 16,
           "vocab_size_per_layer_input": 50, "hidden_size_per_layer_input": 6, "final_logit_softcapping": 3.0}
 
 MODELS = {
+    "gemma3n_text": (gemma3n, {**LLAMA, "num_hidden_layers": 4, "head_dim": 8, "tie_word_embeddings": True, "sliding_window": 5,
+                               "layer_types": ["sliding_attention", "full_attention", "sliding_attention", "full_attention"],
+                               "num_kv_shared_layers": 2, "hidden_activation": "gelu_pytorch_tanh", "intermediate_size": [40, 40, 40, 40],
+                               "activation_sparsity_pattern": [0.9, 0.9, 0.0, 0.0], "rope_theta": 1000.0, "rope_local_base_freq": 10.0,
+                               "hidden_size_per_layer_input": 6, "vocab_size_per_layer_input": 50, "altup_num_inputs": 3, "altup_active_idx": 0,
+                               "altup_coef_clip": 120.0, "altup_correct_scale": True, "laurel_rank": 4, "final_logit_softcapping": 3.0}),
     "exaone": (exaone, {**{key: LLAMA[key] for key in LLAMA if key not in ("num_hidden_layers", "rms_norm_eps", "hidden_act")}, "num_layers": 2,
                         "layer_norm_epsilon": 1e-5, "activation_function": "silu", "rope_theta": 100.0, "rope_scaling": LLAMA31}),
     "minicpm": (minicpm, {**LLAMA, "scale_emb": 3, "scale_depth": 1.4, "dim_model_base": 12, "tie_word_embeddings": True}),
