@@ -3,11 +3,7 @@
 # Plans of ten families on 2x4 devices as JAX, DTensor, Shardy and ONNX, given to those libraries where BENCH_PYTHON (python3) has
 # them; BENCH_FOLDER keeps what was written, for export_peers.py on another machine. Prints a line for each; what a machine that
 # has all said is in tests/bench/export_peers.txt.
-set -eu
-root=$(cd "$(dirname "$0")/../.." && pwd)
-PATH=$root/${MTF_BUILD:-build/release}:$PATH
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. tests/bench/bench.sh
 folder=${BENCH_FOLDER:-$work}
 for family in bert llama lstm-lm mixtral resnet switch t5 transformer-lm unet vit; do
     meshtf-plan model "$family" --preset tiny -o "$work/graph" >/dev/null

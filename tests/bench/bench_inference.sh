@@ -2,12 +2,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # search --infer serve beside TensorRT-LLM 0.17's throughput of Llama 3.1 8B and 70B on A100 (float16):
 # tensor parallelism as there, as many examples as memory holds. Writes tests/bench/inference.txt.
-set -eu
+. tests/bench/bench.sh
 table=../shared/data/measured/trtllm_throughput.tsv
-out=tests/bench/inference.txt
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-[ -e "$table" ] || { echo "bench_inference: $table is not there"; exit 0; }
+[ -e "$table" ] || skip "$table is not there"
 
 # model NAME HIDDEN INNER LAYERS HEADS
 model() {
@@ -46,6 +43,5 @@ plan() {
         done
         printf '%s\t%s\t%s\t%s\t%s\t%.0f\t%s\n' "$name" "$tp" "$isl" "$osl" "$batch" "${found:-0}" "$a100"
     done
-} >"$out.new"
-mv "$out.new" "$out"
-cat "$out"
+} >"$rows.new"
+keep

@@ -3,12 +3,9 @@
 # Predictions for the accelerators that people have, beside published runs: with constants from
 # benchmarks and data sheets, and fitted with the source of each run left out. Writes
 # tests/bench/judge.txt and the scatter plot tests/bench/judge.svg. Skips where the runs are not there.
-set -eu
+. tests/bench/bench.sh
 runs=../shared/data/measured/published_runs.tsv
-out=tests/bench/judge.txt
-[ -e "$runs" ] || { echo "bench_judge: $runs is not there"; exit 0; }
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+[ -e "$runs" ] || skip "$runs is not there"
 . tests/support/published/measured_networks.sh
 
 # section TITLE OPTION...: what judge says of sources, machines, profiles and of all.
@@ -23,7 +20,7 @@ section() {
 # Layouts of one model: how well they are ordered, what of that is two rows of vTrain's that are slower by
 # a sixth than both of their neighbours in micro-batch, and what a second measurement would order.
 layouts() {
-    rows="--grades AB --models dense"
+    asked="--grades AB --models dense"
     echo
     echo "# layouts of one model, dense, constants from benchmarks and data sheets: all, without two rows of vTrain's"
     echo "# (39.1B, tp 4, dp 32, micro-batches of 3 and 4: 16.2 and 15.6 s where those of 2 take 13.9), and also without"
@@ -32,12 +29,12 @@ layouts() {
     # shellcheck disable=SC2086
     for left_out in '^-' '^vtrain-39.1B-tp4dp32pp4mb[34]' '^vtrain-39.1B-tp4dp32pp4mb[34]|; 02-21;'; do
         grep -Ev "$left_out" "$runs" >"$work/layouts.tsv"
-        meshtf-plan judge $rows "$work/layouts.tsv" | tail -n 1
+        meshtf-plan judge $asked "$work/layouts.tsv" | tail -n 1
     done
     echo "# why it is not 0.95: runs x what rank correlation lacks of 1 in each group, by prediction and by a second measurement 3 %"
     echo "# apart (two honest measurements of one model differ by 2 to 6 %)"
     # shellcheck disable=SC2086
-    meshtf-plan judge $rows "$runs" >"$work/judged"
+    meshtf-plan judge $asked "$runs" >"$work/judged"
     awk -f tests/bench/rank_groups.awk "$work/judged"
     echo "# rank correlation of two measurements of these runs that are so far apart (standard deviation)"
     awk -f tests/bench/rank_noise.awk FS=' ' "$work/judged" FS='\t' "$runs"
@@ -66,11 +63,10 @@ layouts() {
                 1e3 * $7, 100 * ($6 / $7 - 1) }'
         echo
     done
-} >"$out.new"
-mv "$out.new" "$out"
+} >"$rows.new"
+keep
 {
     echo "run,ranks,machine,predicted,measured"
     meshtf-plan judge --grades AB "$runs" | awk '$5 == "%" { print $1 ",1,," $2 "," $3 }'
 } >"$work/runs.csv"
 awk -f tests/bench/scatter.awk "$work/runs.csv" >tests/bench/judge.svg
-cat "$out"

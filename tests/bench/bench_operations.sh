@@ -4,30 +4,23 @@
 # losses of some steps, with a word where something is too far or fails. Writes tests/bench/operations.txt where all could be
 # run; BENCH_CASES="conv" only prints those with such a name. Fails where f32 differs by more than 1e-5 (families:
 # 1e-4), or f64 by more than 1e-12 (1e-10).
-set -eu
-root=$(cd "$(dirname "$0")/../.." && pwd)
-if ! /usr/bin/python3 -c 'import torch' 2>/dev/null; then
-    echo "bench_operations: skipped, python3-torch is not installed"
-    exit 0
-fi
-rows=$root/tests/bench/operations.txt
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+. tests/bench/bench.sh
+needs torch
 # Programs of its own: a build beside it would take them away for a moment.
-mkdir "$folder/bin"
-cp "$root/${MTF_BUILD:-build/release}/meshtf-plan" "$root/${MTF_BUILD:-build/release}/meshtf-run" "$folder/bin"
-export PATH="$folder/bin:$PATH" MESHTF_LIBRARY="${MESHTF_LIBRARY:-$root/layouts/library}"
+mkdir "$work/bin"
+cp "$programs/meshtf-plan" "$programs/meshtf-run" "$work/bin"
+export PATH="$work/bin:$PATH" MESHTF_LIBRARY="${MESHTF_LIBRARY:-$root/layouts/library}"
 status=0
 {
-    echo "# $(date -u +%Y-%m-%d), torch $(/usr/bin/python3 -c 'import torch; print(torch.__version__)'): ONLY=bench_operations make bench"
+    today "torch $(/usr/bin/python3 -c 'import torch; print(torch.__version__)')"
     echo "# largest |ours - PyTorch's| / max(1, largest |PyTorch's|), PyTorch in f64; gradients of families relative to the tensor's largest"
-    /usr/bin/python3 "$root/tests/bench/torch_operations.py" "$root/layouts/FORMATS.md" "$folder"
-} >"$folder/rows" || status=$?
-cat "$folder/rows"
+    /usr/bin/python3 "$root/tests/bench/torch_operations.py" "$root/layouts/FORMATS.md" "$work"
+} >"$work/rows" || status=$?
+cat "$work/rows"
 [ -z "${BENCH_CASES:-}" ] || exit $status
-if [ "$status" -gt 1 ] || grep -q ' FAILED ' "$folder/rows"; then
+if [ "$status" -gt 1 ] || grep -q ' FAILED ' "$work/rows"; then
     echo "bench_operations: not all could be run, so operations.txt is left as it was"
     exit 1
 fi
-cp "$folder/rows" "$rows"
+cp "$work/rows" "$rows"
 exit $status

@@ -3,10 +3,7 @@
 # search --infer on TPU v4 beside what Pope et al. measured of PaLM (Efficiently Scaling Transformer Inference,
 # arXiv 2211.05102, tables 2 and 3): free layouts, found by the search. PaLM's blocks add attention and feed-forward to
 # the same input; here they follow one another. Writes tests/bench/palm.txt.
-set -eu
-out=tests/bench/palm.txt
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. tests/bench/bench.sh
 
 # model NAME HIDDEN INNER LAYERS HEADS: gated, one head of keys and values of width 256; the large one's 48 heads filled up
 # to 64, as there
@@ -42,6 +39,5 @@ palm-62b 16 32 decode int8 11.4
 palm-62b 32 512 prefill bf16 20200
 palm-62b 8 512 decode bf16 79.7
 END
-} >"$out.new"
-mv "$out.new" "$out"
-cat "$out"
+} >"$rows.new"
+keep

@@ -4,10 +4,7 @@
 # torus of 16x16x2, under the paper's layout: 13 hours for 136,000 steps, 0.344 s a step, about half
 # of the peak (Shazeer et al., Mesh-TensorFlow, NeurIPS 2018, section 9). Ours beside it, assumption
 # by assumption, and what would account for the rest. Writes tests/bench/paper.txt.
-set -eu
-root=$(cd "$(dirname "$0")/../.." && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. tests/bench/bench.sh
 meshtf-plan model transformer-lm --preset size5 -o "$work/graph.json" >/dev/null
 machine=$root/layouts/library/machines/tpu-v2.json
 
@@ -39,7 +36,7 @@ for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do
 done
 
 {
-    echo "# $(date -u +%Y-%m-%d), any machine (a prediction): ONLY=bench_paper make bench"
+    today "any machine (a prediction)"
     awk -v flops="$flops" -v step="$step" -v compute="$(estimate "$machine" compute_seconds)" \
         -v products="$(estimate "$memory" compute_seconds)" -v exposed="$(estimate "$machine" exposed_communication_seconds)" \
         -v communication="$(estimate "$machine" communication_seconds)" -v sum="$(estimate "$alone" step_seconds)" \
@@ -60,5 +57,5 @@ done
             row("  activations and gradients in bfloat16", bf16)
             printf "\nThe paper takes %.0f ms more. Products at %.0f %% of the peak instead of %.0f %% account for all of it: our\nrate is that of a systolic array that only its edges keep waiting. The paper counts about half of the\npeak over the whole step (%.0f %% by these flop), which ours would be at %.0f %%; input, host and\ncompiler of 2018 are in its figure and not in ours.\n", 1e3 * (paper - step), 100 * share, 100 * peak / products, 100 * peak / paper, 100 * peak / step
         }'
-} >"$root/tests/bench/paper.txt"
-cat "$root/tests/bench/paper.txt"
+} >"$rows.new"
+keep

@@ -6,15 +6,11 @@
 # good as it is said to be: rank correlation 0.9, median error 10 %, worst 30 %, and of each model's
 # layouts the one predicted fastest is the fastest or within 5 % of it. BENCH_SECONDS is the time of
 # measuring for each number of ranks (60).
-set -eu
-root=$(cd "$(dirname "$0")/../.." && pwd)
-bench=$root/build/${BUILD:-release}/tests/bench/bench_prediction
+. tests/bench/bench.sh
 rows=$root/tests/bench/prediction
 text=$root/LICENSE
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
-[ "$(getconf _NPROCESSORS_ONLN)" -ge 2 ] || { echo "bench_prediction: two cores are needed, skipped"; exit 0; }
+[ "$(getconf _NPROCESSORS_ONLN)" -ge 2 ] || skip "two cores are needed"
 
 for ranks in 1 2; do
     mpirun -n "$ranks" meshtf-run --calibrate -o "$work/here$ranks.json"
@@ -52,7 +48,7 @@ model gpt-256 "gpt --layers 2 --d-model 256 --d-ff 1024 --heads 4 --d-kv 64 --le
 
 for ranks in 1 2; do
     # shellcheck disable=SC2046
-    mpirun -n "$ranks" "$bench" "${BENCH_SECONDS:-60}" "$text" $(cat "$work/plans$ranks") >"$work/rows$ranks"
+    mpirun -n "$ranks" "$programs/tests/bench/bench_prediction" "${BENCH_SECONDS:-60}" "$text" $(cat "$work/plans$ranks") >"$work/rows$ranks"
 done
 sed "s|$work/||; s|\\.plan||" "$work/rows1" "$work/rows2" >"$work/rows"
 
@@ -62,7 +58,7 @@ awk '{ split($1, part, "."); printf "%s,%d,%s,%.6g,%.6g,%.4f,%d,%d\n", part[1], 
 awk -f "$root/tests/bench/scatter.awk" "$rows.csv" >"$rows.svg"
 failed=0
 {
-    echo "# $(date -u +%Y-%m-%d), $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(getconf _NPROCESSORS_ONLN) cores, load $(cut -d ' ' -f 1 /proc/loadavg): ONLY=bench_prediction make bench"
+    today "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(getconf _NPROCESSORS_ONLN) cores, load $(cut -d ' ' -f 1 /proc/loadavg)"
     awk -f "$root/tests/bench/prediction.awk" "$rows.csv" || failed=1
     echo
 } >"$rows.txt"

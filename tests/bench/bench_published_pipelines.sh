@@ -3,12 +3,9 @@
 # Published runs with pipelines beside what `meshtf-plan judge` prices them at (constants from benchmarks and data sheets): vTrain's
 # on several nodes, PTD-P's tables, zero-bubble's (there ratios between schedules of the same run count), and all other sources.
 # Writes tests/bench/published_pipelines.txt. Skips where the runs are not there.
-set -eu
+. tests/bench/bench.sh
 runs=../shared/data/measured/published_runs.tsv
-out=tests/bench/published_pipelines.txt
-[ -e "$runs" ] || { echo "bench_published_pipelines: $runs is not there"; exit 0; }
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+[ -e "$runs" ] || skip "$runs is not there"
 
 awk -F '\t' 'NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i } NR == 1 || $column["pp"] > 1' "$runs" >"$work/staged.tsv"
 # Identifiers hold no spaces: "ID predicted measured error %".
@@ -47,6 +44,5 @@ ratios() {
     group "zero-bubble, seconds" '^zb-'
     ratios
     group "all runs with pipelines" '.'
-} >"$out.new"
-mv "$out.new" "$out"
-cat "$out"
+} >"$rows.new"
+keep

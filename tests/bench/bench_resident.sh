@@ -3,10 +3,7 @@
 # What a rank has in memory beside its arena, over the largest message of its program: two ranks that
 # allreduce a gradient of 1 to 64 MiB, through shared memory and by Open MPI. The last two lines fit
 # a constant and a multiple of the largest message. Writes tests/bench/resident.txt.
-set -eu
-root=$(cd "$(dirname "$0")/../.." && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. tests/bench/bench.sh
 for hidden in 512 2048 8192 32768; do
     meshtf-plan model mlp --preset two-layer --batch 32 --features 512 --hidden "$hidden" -o "$work/graph.json" >/dev/null
     meshtf-plan estimate "$work/graph.json" --mesh all:2 --layout batch:all --machine cpu-host -o "$work/plan.json" >/dev/null
@@ -19,7 +16,7 @@ for hidden in 512 2048 8192 32768; do
     done
 done >"$work/rows"
 {
-    echo "# $(date -u +%Y-%m-%d), $(mpirun --version | head -n 1), $(getconf _NPROCESSORS_ONLN) cores: ONLY=bench_resident make bench"
+    today "$(mpirun --version | head -n 1), $(getconf _NPROCESSORS_ONLN) cores"
     awk '
         function name(option) { return option == "--only-mpi" ? "Open MPI" : "shared memory" }
         BEGIN { printf "%-14s %16s %26s\n", "exchange", "largest message", "resident beside the arena" }
@@ -33,5 +30,5 @@ done >"$work/rows"
                 printf "%-14s %.1f MiB + %.2f times the largest message\n", name(o), (y[o] - slope * x[o]) / n[o], slope
             }
         }' "$work/rows"
-} >"$root/tests/bench/resident.txt"
-cat "$root/tests/bench/resident.txt"
+} >"$rows.new"
+keep

@@ -5,15 +5,11 @@
 # tests/bench/stages.txt and .csv, and fails where the prediction is not as good as prediction.awk asks. A
 # row counts where samples were kept of it, which needs both cores to itself. BENCH_SECONDS is the time of
 # measuring (120), BENCH_MACHINE a machine that --calibrate has written for two ranks.
-set -eu
-root=$(cd "$(dirname "$0")/../.." && pwd)
-bench=$root/build/${BUILD:-release}/tests/bench/bench_prediction
+. tests/bench/bench.sh
 rows=$root/tests/bench/stages
 text=$root/LICENSE
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
-[ "$(getconf _NPROCESSORS_ONLN)" -ge 2 ] || { echo "bench_stages: two cores are needed, skipped"; exit 0; }
+[ "$(getconf _NPROCESSORS_ONLN)" -ge 2 ] || skip "two cores are needed"
 
 if [ -n "${BENCH_MACHINE:-}" ]; then
     cp "$BENCH_MACHINE" "$work/here.json"
@@ -66,7 +62,7 @@ model recurrent lstm-lm --preset tiny --batch 64
 plan 4 1f1b
 
 # shellcheck disable=SC2046
-mpirun -n 2 "$bench" "${BENCH_SECONDS:-120}" "$text" $(cat "$work/plans") >"$work/rows"
+mpirun -n 2 "$programs/tests/bench/bench_prediction" "${BENCH_SECONDS:-120}" "$text" $(cat "$work/plans") >"$work/rows"
 
 echo "model,ranks,layout,predicted_seconds,measured_seconds,error,samples_kept,samples_taken" >"$rows.csv"
 sed "s|$work/||; s|\\.plan||" "$work/rows" |
@@ -74,7 +70,7 @@ sed "s|$work/||; s|\\.plan||" "$work/rows" |
         >>"$rows.csv"
 failed=0
 {
-    echo "# $(date -u +%Y-%m-%d), $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(getconf _NPROCESSORS_ONLN) cores, load $(cut -d ' ' -f 1 /proc/loadavg): ONLY=bench_stages make bench"
+    today "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(getconf _NPROCESSORS_ONLN) cores, load $(cut -d ' ' -f 1 /proc/loadavg)"
     awk -f "$root/tests/bench/prediction.awk" "$rows.csv" || failed=1
 } >"$rows.txt"
 cat "$rows.txt"
