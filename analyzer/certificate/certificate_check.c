@@ -7,7 +7,6 @@
 #include "layouts/base/error.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define NO_CUTOFF INT64_MAX

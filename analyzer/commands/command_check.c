@@ -18,7 +18,6 @@
 #include "layouts/plan_file/pipeline_plan.h"
 #include "layouts/plan_file/plan.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

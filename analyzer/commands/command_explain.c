@@ -11,7 +11,6 @@
 #include "layouts/base/json_writer.h"
 #include "layouts/base/nearest_name.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

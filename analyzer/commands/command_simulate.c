@@ -11,7 +11,6 @@
 #include "layouts/base/json_writer.h"
 #include "layouts/base/quantile.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/composites/composite_states.h"
 
-#include "analyzer/composites/composite_scans.h"
-
 /* The log of what is kept of a state that lies behind: nothing. */
 #define NOTHING 1e30
 

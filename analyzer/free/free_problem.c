@@ -8,7 +8,6 @@
 #include "layouts/base/error.h"
 #include "layouts/graph/loops.h"
 #include "layouts/graph/microbatches.h"
-#include "layouts/program/program.h"
 
 #include <string.h>
 

@@ -5,7 +5,6 @@
 #include "analyzer/free/left_out.h"
 #include "analyzer/solver/problem/in_parallel.h"
 #include "analyzer/solver/search/layout_solve.h"
-#include "cost/memory/arena.h"
 #include "cost/price/schedule.h"
 #include "cost/tune/order_search.h"
 #include "layouts/base/error.h"

@@ -3,7 +3,6 @@
 
 #include "analyzer/judge/run_plan.h"
 #include "analyzer/solver/problem/in_parallel.h"
-#include "layouts/base/error.h"
 
 #include <math.h>
 #include <string.h>

@@ -4,7 +4,6 @@
 #include "layouts/graph/random.h"
 
 #include <math.h>
-#include <string.h>
 
 #define FEWEST_LAYOUTS 3
 #define DRAWS 200

@@ -5,7 +5,6 @@
 #include "layouts/base/error.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 /* Layer norms, biases and gelu, as GPT-3 has them. */
 static MtfGraph *build_plain(const MtfTrainingRun *run, GError **error) {

@@ -4,7 +4,6 @@
 #include "layouts/graph/operation_table.h"
 
 #include <math.h>
-#include <string.h>
 
 /* Entries of one matrix, beyond which axes are merged. */
 #define MOST_ENTRIES 2e5

@@ -4,7 +4,6 @@
 #include "analyzer/layout_search/accompanied_search.h"
 #include "analyzer/layout_search/mesh_rules.h"
 #include "analyzer/solver/problem/in_parallel.h"
-#include "cost/price/schedule.h"
 #include "cost/tune/order_search.h"
 
 #include <math.h>

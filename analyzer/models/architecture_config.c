@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/models/architecture_config.h"
 
-#include "layouts/base/error.h"
 #include "layouts/base/nearest_name.h"
 
 #include <string.h>

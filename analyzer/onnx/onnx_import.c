@@ -5,8 +5,6 @@
 #include "analyzer/onnx/onnx_idioms.h"
 #include "analyzer/onnx/onnx_inputs.h"
 #include "analyzer/onnx/onnx_operators.h"
-#include "analyzer/onnx/onnx_steps.h"
-#include "layouts/base/error.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/onnx/onnx_inputs.h"
 
-#include "analyzer/onnx/axis_build.h"
-#include "analyzer/onnx/onnx_steps.h"
-
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/planner/mesh_shapes.h"
 
-#include <string.h>
-
 static const char *const axis_names[MTF_MESH_SHAPES_MAX_AXES][MTF_MESH_SHAPES_MAX_AXES] = {
     { "all" }, { "rows", "cols" }, { "planes", "rows", "cols" }
 };

@@ -6,7 +6,6 @@
 #include "analyzer/solver/problem/in_parallel.h"
 #include "cost/memory/arena.h"
 #include "cost/price/schedule.h"
-#include "cost/price/software_price.h"
 #include "cost/summary/framework_memory.h"
 #include "cost/tune/order_search.h"
 #include "layouts/base/error.h"

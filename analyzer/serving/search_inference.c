@@ -2,7 +2,6 @@
 #include "analyzer/serving/search_inference.h"
 
 #include "analyzer/serving/cache_handover.h"
-#include "analyzer/serving/forward_graph.h"
 #include "analyzer/serving/inference_answer.h"
 #include "analyzer/serving/inference_request.h"
 #include "analyzer/serving/prefill_devices.h"

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/stages/hierarchy_search.h"
 
-#include "layouts/base/error.h"
-
 #include <math.h>
 
 /* What the best continuation from a downset does: the stage up to `middle` on `width` devices (or

@@ -4,7 +4,6 @@
 #include "layouts/base/error.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 typedef struct {
     double sum; /* of seconds over the stages from here to the end */

@@ -4,7 +4,6 @@
 #include "layouts/base/error.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #define SEPARATOR " -- "

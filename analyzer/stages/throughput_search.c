@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/stages/throughput_search.h"
 
-#include "layouts/base/error.h"
-
 #include <float.h>
 #include <math.h>
 

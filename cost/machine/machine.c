@@ -2,11 +2,9 @@
 #include "cost/machine/machine.h"
 
 #include "cost/machine/curve_name.h"
-#include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
 #include "layouts/base/library.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "cost/memory/arena_places.h"
 
-#include <stdbool.h>
-
 /* Instructions come in stretches, of which FAN make a chapter, and FAN of those the whole:
  *
  *     whole     |-----------------------------------------------|

@@ -17,8 +17,6 @@
  * left. The order of the slots on each rank is the schedule. */
 #include "cost/pipeline/schedule_rows.h"
 
-#include "layouts/base/error.h"
-
 #include <string.h>
 
 enum { FORWARD_DOWN, FORWARD_UP, GRADIENT_DOWN, GRADIENT_UP, WEIGHT, STREAMS };

@@ -4,7 +4,6 @@
 #include "cost/machine/curve_name.h"
 #include "layouts/base/error.h"
 
-#include <inttypes.h>
 #include <math.h>
 
 /* ---- Sorting the tables -------------------------------------------------------------------- */

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "cost/tune/order_model.h"
 
-#include "cost/memory/arena.h"
 #include "layouts/graph/microbatches.h"
 #include "layouts/program/lifetimes.h"
 

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "layouts/graph/operation_table.h"
 
-#include "layouts/graph/reshape.h"
-#include "layouts/graph/window.h"
-
 #include <limits.h>
 #include <math.h>
 #include <stddef.h>

@@ -7,8 +7,6 @@
 
 #include <inttypes.h>
 
-#include <stdio.h>
-
 static bool has(const MtfShape *shape, int dim) {
     return mtf_shape_find(shape, dim) >= 0;
 }

@@ -5,8 +5,6 @@
 #include "layouts/pipeline/pipeline_progress.h"
 #include "layouts/pipeline/pipeline_text.h"
 
-#include <string.h>
-
 bool mtf_pipeline_has_messages(const MtfPipelineOrder *order) {
     for (int r = 0; r < order->ranks; r++)
         for (int i = 0; i < mtf_pipeline_length(order, r); i++) {

@@ -5,7 +5,6 @@
 #include "layouts/base/json_reader.h"
 #include "layouts/pipeline/pipeline_check.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define NUMBERS_MAX \

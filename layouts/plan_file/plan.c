@@ -2,7 +2,6 @@
 #include "layouts/plan_file/plan_parts.h"
 
 #include "layouts/base/error.h"
-#include "layouts/base/json_writer.h"
 #include "layouts/execution/executed_graph.h"
 #include "layouts/execution/key_parts.h"
 #include "layouts/execution/key_ring.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
-#include "layouts/execution/executed_graph.h"
 #include "layouts/graph_file/graph_json.h"
 #include "layouts/plan_file/plan_parts.h"
 #include "layouts/program/algorithm_list.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "layouts/program/algorithm_list.h"
 
-#include "layouts/base/error.h"
 #include "layouts/graph/random.h"
 #include "layouts/program/collective_messages.h"
 

@@ -3,8 +3,6 @@
 
 #include "layouts/layers/layers.h"
 
-#include <stdlib.h>
-
 struct MtfLayerRuns {
     const MtfGraph *graph;
     const MtfLayout *layout;

@@ -6,7 +6,6 @@
 #include "layouts/base/json_writer.h"
 #include "layouts/layers/layers.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 /* ---- Trees --------------------------------------------------------------------------------- */

@@ -10,7 +10,6 @@
 #include "runtime/support/mpi_check.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 /* Payloads rise by fours, those of algorithms other than the direct one by sixteens and not as far: at
  * the largest sizes bandwidth alone counts. A kind ends where one call takes longer than SLOWEST. */

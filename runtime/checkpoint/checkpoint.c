@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
 #include "runtime/checkpoint/checkpoint.h"
-#include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
 #include "runtime/checkpoint/adapter_weights.h"
 #include "runtime/checkpoint/published_weights.h"
@@ -13,7 +12,6 @@
 #include "runtime/support/mpi_check.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 

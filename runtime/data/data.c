@@ -4,7 +4,6 @@
 #include "layouts/base/error.h"
 #include "layouts/graph/microbatches.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

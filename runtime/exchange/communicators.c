@@ -4,8 +4,6 @@
 #include "runtime/kernels/base/kernel_combine.h"
 #include "runtime/support/mpi_check.h"
 
-#include <stdio.h>
-
 #define MAX_SETS (1 << MTF_MAX_MESH_AXES)
 
 struct MtfCommunicators {

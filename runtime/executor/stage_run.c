@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/executor/stage_run.h"
 
-#include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
 #include "layouts/pipeline/pipeline_delay.h"
 #include "runtime/support/mpi_check.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/serving/completion_request.h"
 
-#include "layouts/base/error.h"
 #include "layouts/base/json_reader.h"
 #include "runtime/serving/completion_scores.h"
 

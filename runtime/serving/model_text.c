@@ -4,7 +4,6 @@
 #include "layouts/base/error.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #define BYTES 256
 

@@ -3,7 +3,6 @@
 
 #include "layouts/base/error.h"
 #include "layouts/inference/generation_graph.h"
-#include "runtime/kernels/base/slice.h"
 #include "runtime/serving/model_text.h"
 #include "runtime/serving/sampling.h"
 #include "runtime/session/session_generator.h"

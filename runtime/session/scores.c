@@ -8,7 +8,6 @@
 #include "runtime/support/mpi_check.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
 
 #include "layouts/base/error.h"
 #include "layouts/graph/random.h"
-#include "runtime/kernels/base/slice.h"
 #include "runtime/serving/sampling.h"
 #include "runtime/session/scores.h"
 #include "runtime/support/agreement.h"

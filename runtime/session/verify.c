@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/session/verify.h"
 
-#include "layouts/base/command_line.h"
 #include "layouts/graph/operation_table.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/kernels/base/slice.h"

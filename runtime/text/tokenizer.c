@@ -5,7 +5,6 @@
 #include "runtime/text/text_steps.h"
 #include "runtime/text/token_model.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 /* A token that is looked for in the text before anything else. */

@@ -11,7 +11,6 @@
  * (a rank that waits for others sleeps, so its processor time does not tell). The measured step is
  * the first quarter of the kept samples, like the tables of --calibrate; with fewer than three, of
  * all. */
-#include "layouts/base/error.h"
 #include "layouts/base/quantile.h"
 #include "runtime/kernels/products/kernel_libraries.h"
 #include "runtime/session/session.h"

@@ -3,8 +3,6 @@
 #include "runtime/data/data_clicks.h"
 #include "tests/fuzz/fuzz.h"
 
-#include <string.h>
-
 const char *const mtf_fuzz_corpus[] = { "tests/fuzz/corpus/clicks", NULL };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -4,8 +4,6 @@
 #include "runtime/data/data_pictures.h"
 #include "tests/fuzz/fuzz.h"
 
-#include <string.h>
-
 const char *const mtf_fuzz_corpus[] = { "tests/fuzz/corpus/picture", NULL };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -3,8 +3,6 @@
 #include "runtime/data/data_table.h"
 #include "tests/fuzz/fuzz.h"
 
-#include <string.h>
-
 const char *const mtf_fuzz_corpus[] = { "tests/fuzz/corpus/table", NULL };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

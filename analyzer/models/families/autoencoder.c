@@ -8,7 +8,6 @@
  * neural networks", 2006; its code is not bent, as theirs. */
 #include "analyzer/models/families/layer_sizes.h"
 #include "analyzer/models/model_family.h"
-#include "layouts/base/error.h"
 
 /* The layers from the code back to the features. */
 static MtfLayerSizes mirror(const MtfLayerSizes *layers, int64_t features) {

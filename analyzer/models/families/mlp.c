@@ -3,7 +3,6 @@
  * the cross entropy. */
 #include "analyzer/models/model_family.h"
 #include "analyzer/models/model_parts.h"
-#include "layouts/building/builder.h"
 
 #include <math.h>
 

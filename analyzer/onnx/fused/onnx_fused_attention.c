@@ -3,7 +3,6 @@
 #include "analyzer/onnx/onnx_heads.h"
 #include "analyzer/onnx/onnx_steps.h"
 
-#include <float.h>
 #include <math.h>
 
 /* `n` features of the last axis from `begin` on. */

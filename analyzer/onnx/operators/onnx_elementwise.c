@@ -5,7 +5,6 @@
 #include "analyzer/onnx/onnx_steps.h"
 
 #include <float.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <math.h>
 #include <string.h>

@@ -3,7 +3,6 @@
 #include "analyzer/onnx/onnx_operators.h"
 #include "analyzer/onnx/onnx_steps.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 /* A loss while it is put together. All have the scores' axes, that of the classes of one element. */

@@ -3,8 +3,6 @@
 #include "analyzer/onnx/onnx_operators.h"
 #include "analyzer/onnx/onnx_steps.h"
 
-#include <inttypes.h>
-#include <limits.h>
 #include <string.h>
 
 #define MOST (2 * MTF_ONNX_MAX_RANK)

@@ -6,7 +6,6 @@
 #include <glpk.h>
 #include <math.h>
 #include <setjmp.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define LARGEST_SCALED_COST 1e6

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/solver/problem/shared_blocks.h"
 
-#include <stdint.h>
 #include <string.h>
 
 /* Blocks held by answers alone are garbage; beyond this much of it everything is forgotten. */

@@ -12,7 +12,6 @@
  * of the smallest sums are, which most likely dominate. */
 #include "analyzer/solver/reduce/reductions.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define MAX_WORK 20000000 /* edge entries compared for one node */

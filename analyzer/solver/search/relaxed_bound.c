@@ -3,7 +3,6 @@
 
 #include "analyzer/solver/bounds/certified_point.h"
 #include "analyzer/solver/reduce/core_values.h"
-#include "analyzer/solver/reduce/reductions.h"
 
 #include <string.h>
 

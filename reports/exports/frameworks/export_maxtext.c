@@ -3,7 +3,6 @@
  * splits inside a slice, batch a device, micro-batches, types and what is recomputed. ZeRO-3 is its
  * fsdp, ZeRO-1 its optimizer sharded over data. */
 #include "layouts/base/error.h"
-#include "layouts/graph/microbatches.h"
 #include "reports/exports/frameworks/framework_plan.h"
 
 #include <string.h>

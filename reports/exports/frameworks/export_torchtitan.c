@@ -2,7 +2,6 @@
 /* torchtitan's flags, one a line: ./run_train.sh $(cat FLAGS). ZeRO-3 is its FSDP that gathers weights again for
  * the backward pass, ZeRO-1 and 2 are those that keep them until then; replicated weights are its DDP. */
 #include "layouts/base/error.h"
-#include "layouts/graph/microbatches.h"
 #include "reports/exports/frameworks/torchtitan_flags.h"
 
 #include <inttypes.h>

@@ -3,7 +3,6 @@
 
 #include "layouts/base/error.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 /* ---- Layers ---------------------------------------------------------------------------------- */

@@ -5,7 +5,6 @@
 
 #include <cblas.h>
 #include <glib.h>
-#include <string.h>
 #include <unistd.h>
 
 const char *mtf_openblas_core(void) {

@@ -2,7 +2,6 @@
 #include "runtime/kernels/rows/kernel_cache.h"
 
 #include "runtime/kernels/base/kernel_nest.h"
-#include "runtime/kernels/base/slice.h"
 
 #include <string.h>
 

@@ -4,7 +4,6 @@
 #include "layouts/kernel_work/rotary_angles.h"
 #include "runtime/kernels/base/kernel_bfloat16.h"
 #include "runtime/kernels/base/kernel_nest.h"
-#include "runtime/kernels/base/slice.h"
 
 #include <math.h>
 

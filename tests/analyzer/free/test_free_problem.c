@@ -2,7 +2,6 @@
 #include "analyzer/free/alternatives.h"
 #include "analyzer/solver/problem/layout_problem_json.h"
 #include "analyzer/solver/search/layout_solve.h"
-#include "analyzer/training/training_graph.h"
 #include "cost/memory/arena.h"
 #include "layouts/graph_file/graph_json.h"
 #include "layouts/placement/rules.h"

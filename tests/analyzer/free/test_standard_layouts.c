@@ -4,7 +4,6 @@
 #include "analyzer/free/standard_layouts.h"
 #include "analyzer/models/model_family.h"
 #include "analyzer/training/training_graph.h"
-#include "cost/memory/arena.h"
 #include "layouts/graph_file/graph_json.h"
 #include "tests/support/cases/free_setup.h"
 #include "tests/support/cases/parse_graph.h"

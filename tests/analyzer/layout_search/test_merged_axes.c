@@ -3,7 +3,6 @@
 
 #include "analyzer/layout_search/merged_answer.h"
 #include "analyzer/layout_search/merged_axes.h"
-#include "layouts/base/error.h"
 
 static MtfMesh mesh_of(const char *text) {
     MtfMesh mesh;

@@ -8,7 +8,6 @@
 #include "analyzer/training/training_graph.h"
 #include "cost/memory/arena.h"
 #include "cost/price/schedule.h"
-#include "cost/tune/program_mapping.h"
 #include "layouts/graph_file/graph_json.h"
 #include "tests/support/cases/microbatch_training.h"
 #include "tests/support/cases/parse_graph.h"

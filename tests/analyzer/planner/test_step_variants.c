@@ -5,7 +5,6 @@
 #include "analyzer/planner/memory_bound.h"
 #include "analyzer/planner/step_variants.h"
 #include "analyzer/rules/rule_search.h"
-#include "analyzer/training/batch_dimension.h"
 #include "cost/memory/arena.h"
 #include "layouts/graph_file/graph_json.h"
 #include "tests/support/cases/parse_graph.h"

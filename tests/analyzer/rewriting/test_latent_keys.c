@@ -4,11 +4,8 @@
 #include "tests/support/cmocka.h"
 
 #include "analyzer/rewriting/latent_keys.h"
-#include "layouts/graph/operation_table.h"
 #include "tests/support/cases/parse_graph.h"
 #include "tests/support/losses/attention_training.h"
-
-#include <string.h>
 
 /* Two heads whose keys have 5 still features and 3 turned ones, from 4 features of a token and a turned key for both.
  * Values have `values` features, 8 or fewer. `weights` multiply the features to keys. */

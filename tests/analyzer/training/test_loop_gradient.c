@@ -11,7 +11,6 @@
 #include "tests/support/reference/reference.h"
 
 #include <math.h>
-#include <string.h>
 
 #define DIMENSIONS "'dimensions':{'batch':3,'time':4,'in':2,'h':3,'before':3,'vocab':5,'all':8},"
 #define X "{'name':'x','dims':['batch','time','in'],'dtype':'float64','feed':'features'}"

@@ -5,7 +5,6 @@
 #include "layouts/base/error.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { ID, KIND, ALGORITHM, DIMS, WRAP, BYTES, ALPHA, BANDWIDTH, EXPECTED, TOLERANCE, COLUMNS };

@@ -9,7 +9,6 @@
 #include "cost/price/schedule.h"
 #include "cost/price/software_price.h"
 #include "layouts/graph/operation_table.h"
-#include "layouts/kernel_work/fusable.h"
 #include "layouts/placement/rules.h"
 
 #include <math.h>

@@ -4,7 +4,6 @@
 #include "layouts/base/error.h"
 #include "tests/support/cmocka.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 

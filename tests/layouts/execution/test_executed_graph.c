@@ -8,7 +8,6 @@
 #include "layouts/base/json_writer.h"
 #include "layouts/execution/executed_graph.h"
 #include "layouts/graph/operation_table.h"
-#include "layouts/graph/stage_split.h"
 #include "layouts/graph_file/graph_json.h"
 #include "tests/support/cases/parse_graph.h"
 #include "tests/support/losses/attention_training.h"

@@ -6,7 +6,6 @@
 
 #include "layouts/execution/key_ring.h"
 #include "layouts/graph/iteration.h"
-#include "layouts/graph/operation_table.h"
 #include "tests/support/losses/attention_training.h"
 
 #include <math.h>

@@ -5,7 +5,6 @@
 
 #include "analyzer/training/training_graph.h"
 #include "layouts/execution/recompute.h"
-#include "layouts/program/program.h"
 #include "tests/support/cases/parse_graph.h"
 #include "tests/support/cases/training_case.h"
 

@@ -6,7 +6,6 @@
 
 #include "analyzer/training/training_graph.h"
 #include "layouts/placement/rules.h"
-#include "runtime/kernels/base/slice.h"
 #include "tests/support/cases/microbatch_training.h"
 #include "tests/support/cases/parse_graph.h"
 #include "tests/support/cases/random_layout.h"

@@ -3,7 +3,6 @@
 
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
-#include "layouts/graph/operation_table.h"
 #include "layouts/graph_file/graph_json.h"
 #include "tests/support/cases/parse_graph.h"
 

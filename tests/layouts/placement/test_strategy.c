@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/support/cmocka.h"
 
-#include "layouts/base/error.h"
 #include "layouts/placement/strategy.h"
 #include "tests/support/cases/parse_graph.h"
 

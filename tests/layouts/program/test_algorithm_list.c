@@ -3,13 +3,10 @@
  * they send. */
 #include "tests/support/cmocka.h"
 
-#include "layouts/base/json_writer.h"
 #include "layouts/plan_file/plan.h"
 #include "layouts/program/algorithm_list.h"
 #include "layouts/program/collective_messages.h"
 #include "tests/support/cases/training_plan.h"
-
-#include <string.h>
 
 static MtfPlan *plan_of(const char *mesh) {
     MtfTrainingPlan wanted = { .graph = "mlp",

@@ -3,7 +3,6 @@
  * programs run (test_layout_invariance.c, test_layouts_agree.c, test_session.c). */
 #include "tests/support/cmocka.h"
 
-#include "layouts/program/lifetimes.h"
 #include "layouts/program/program_order.h"
 #include "tests/support/cases/training_case.h"
 #include "tests/support/draws.h"

@@ -4,8 +4,6 @@
 #include "layouts/base/error.h"
 #include "layouts/transfer/transfer_boxes.h"
 
-#include <string.h>
-
 static void parse(const char *tensor, const char *from, const char *to, MtfTransferShape *shape,
                   MtfTransferEnd *source, MtfTransferEnd *target) {
     assert_true(mtf_transfer_shape_parse(tensor, shape, NULL));

@@ -7,7 +7,6 @@
 #include "tests/support/browser.h"
 
 #include <glib/gstdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const char *const names[] = { "mlp",     "demo",    "size5",  "gpt",

@@ -8,14 +8,12 @@
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
 #include "runtime/checkpoint/tensor_file.h"
-#include "runtime/exchange/communicators.h"
 #include "runtime/kernels/base/slice.h"
 #include "runtime/support/agreement.h"
 #include "tests/support/cases/training_plan.h"
 #include "tests/support/mpi_verdict.h"
 
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>

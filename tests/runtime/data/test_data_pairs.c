@@ -6,11 +6,9 @@
 #include "layouts/base/error.h"
 #include "runtime/data/data_examples.h"
 #include "runtime/data/data_pairs.h"
-#include "runtime/data/data_pictures.h"
 
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
 
 static char *folder;
 

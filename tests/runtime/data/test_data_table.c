@@ -3,8 +3,6 @@
 
 #include "runtime/data/data_table.h"
 
-#include <string.h>
-
 static const MtfTableColumns columns = { 2, 1, 1 };
 
 /* The records of a text, which must be good. */

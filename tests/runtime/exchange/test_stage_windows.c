@@ -3,7 +3,6 @@
 /* Tensors that a rank offers and another takes, through memory that both map. */
 #include "tests/support/cmocka.h"
 
-#include "runtime/exchange/communicators.h"
 #include "runtime/exchange/stage_windows.h"
 #include "tests/support/mpi_verdict.h"
 

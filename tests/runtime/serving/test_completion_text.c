@@ -3,8 +3,6 @@
 
 #include "tests/support/cmocka.h"
 
-#include <string.h>
-
 static const MtfModelText bytes = { NULL, 256 };
 
 static void begin(MtfCompletionText *text, char **stops) {

@@ -12,7 +12,6 @@
 
 #include <glib/gstdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #define SEED 11
 #define STEPS 6

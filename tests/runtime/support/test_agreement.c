@@ -3,7 +3,6 @@
 #include "tests/support/cmocka.h"
 
 #include "layouts/base/error.h"
-#include "runtime/exchange/communicators.h"
 #include "runtime/support/agreement.h"
 #include "tests/support/mpi_verdict.h"
 

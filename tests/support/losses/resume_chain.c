@@ -6,7 +6,6 @@
 #include "tests/support/mpi_verdict.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -5,7 +5,6 @@
 
 #include <glib.h>
 #include <math.h>
-#include <stdio.h>
 
 #define MAX_VARIABLES 9
 #define MAX_ROWS 6

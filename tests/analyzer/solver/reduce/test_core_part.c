@@ -7,8 +7,6 @@
 #include "analyzer/solver/reduce/reductions.h"
 #include "tests/support/problems/layout_problems.h"
 
-#include <string.h>
-
 #define ROUNDS 1500
 #define MAX_NODES 16
 

@@ -6,7 +6,6 @@
 #include "analyzer/solver/bounds/message_passing.h"
 #include "analyzer/solver/reduce/core_values.h"
 #include "analyzer/solver/reduce/layer_quotient.h"
-#include "analyzer/solver/reduce/reductions.h"
 #include "analyzer/solver/search/layout_solve.h"
 
 #include <math.h>

@@ -6,7 +6,6 @@
 #include "analyzer/solver/reduce/reductions.h"
 #include "tests/support/problems/layout_problems.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define ROUNDS 4000

@@ -3,12 +3,9 @@
 
 #include "analyzer/solver/bounds/exact_bound.h"
 #include "analyzer/solver/reduce/core_values.h"
-#include "analyzer/solver/reduce/reductions.h"
 #include "analyzer/solver/search/branch_and_bound.h"
 #include "analyzer/solver/search/improvers.h"
 #include "tests/support/problems/layout_problems.h"
-
-#include <string.h>
 
 #define ROUNDS 1500
 #define MAX_NODES 16

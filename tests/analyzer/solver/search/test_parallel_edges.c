@@ -7,7 +7,6 @@
 #include "analyzer/free/free_problem.h"
 #include "analyzer/solver/problem/layout_problem_json.h"
 #include "analyzer/solver/reduce/core_values.h"
-#include "analyzer/solver/reduce/reductions.h"
 #include "analyzer/solver/search/layout_solve.h"
 #include "layouts/program/program.h"
 #include "tests/support/cases/parse_graph.h"

@@ -14,7 +14,6 @@
 #include "tests/support/reference/reference.h"
 
 #include <glib/gstdio.h>
-#include <stdio.h>
 
 static const MtfOnnxWriter *const tables[] = { mtf_onnx_elementwise, mtf_onnx_sums,
                                                mtf_onnx_places,      mtf_onnx_attention,

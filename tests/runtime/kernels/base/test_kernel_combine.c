@@ -5,7 +5,6 @@
 #include "runtime/kernels/base/kernel_streaming_stores.h"
 
 #include <math.h>
-#include <string.h>
 
 #define MOST_TERMS 5
 #define MOST 5000

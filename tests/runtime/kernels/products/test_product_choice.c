@@ -4,7 +4,6 @@
 
 #include "layouts/base/error.h"
 #include "runtime/kernels/products/product_choice.h"
-#include "runtime/kernels/products/product_trial.h"
 
 #include <math.h>
 #include <string.h>
