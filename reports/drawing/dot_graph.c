@@ -3,6 +3,7 @@
 
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
+#include "reports/drawing/view_groups.h"
 #include "reports/facts/answer.h"
 #include "reports/markup/markup.h"
 #include "reports/markup/palette.h"
@@ -13,7 +14,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define COLUMNS 3 /* of boxes that no arrow touches */
+#define COLUMNS 2     /* of what no arrow joins */
+#define STRAIGHT "8"  /* how much straighter arrows are to what goes on than to what ends */
+#define ROWS_SHOWN 8  /* of a box: the norm of all gradients takes a hundred */
+#define NAMES_TOLD 12 /* of boxes that are alike, in a tooltip */
 
 /* ---- Identities ----------------------------------------------------------------------------
  *
@@ -145,7 +149,7 @@ static void set_defaults(Agraph_t *graph) {
         { AGNODE, "class", "" },        { AGEDGE, "color", MTF_COLOR_LINE },
         { AGEDGE, "arrowsize", "0.6" }, { AGEDGE, "style", "" },
         { AGEDGE, "penwidth", "1" },    { AGEDGE, "edgetooltip", " " },
-        { AGEDGE, "class", "" },
+        { AGEDGE, "class", "" },        { AGEDGE, "weight", "1" },
     };
     for (gsize i = 0; i < G_N_ELEMENTS(defaults); i++)
         agattr(graph, defaults[i].kind, (char *)defaults[i].key, (char *)defaults[i].value);
@@ -215,33 +219,39 @@ static void append_notes(GString *html, const GPtrArray *notes, const char *pref
 }
 
 /* Kinds of operations and times of kernels stand behind the name. */
-static void append_title(GString *html, const MtfViewBox *box) {
+static void append_title(GString *html, const MtfViewBox *box, int times) {
     g_autofree char *time = mtf_seconds_format((double)box->nanoseconds / 1e9);
     g_autofree char *detail =
         box->nanoseconds > 0 ? g_strconcat(box->detail, " · ", time, NULL) : g_strdup(box->detail);
     g_string_append_printf(html, "<TR><TD ALIGN=\"LEFT\" BGCOLOR=\"%s\"><B>",
                            box->kind == MTF_BOX_TENSOR ? MTF_COLOR_VARIABLE : MTF_COLOR_OPERATION);
     append_text(html, box->title);
+    if (times > 1)
+        g_string_append_printf(html, " × %d", times);
     g_string_append(html, "</B>  ");
     append_font(html, MTF_COLOR_SOFT, detail);
     g_string_append(html, "</TD></TR>");
 }
 
 static void append_rows(GString *html, const GArray *rows) {
-    for (guint i = 0; i < rows->len; i++) {
+    guint shown = rows->len > ROWS_SHOWN + 1 ? ROWS_SHOWN : rows->len;
+    for (guint i = 0; i < shown; i++) {
         const MtfViewRow *row = &g_array_index(rows, MtfViewRow, i);
         append_cells(html, row->name, row->cells);
         append_notes(html, row->notes, "");
     }
+    if (shown < rows->len)
+        g_string_append_printf(html, "<TR><TD ALIGN=\"LEFT\">and %u more</TD></TR>",
+                               rows->len - shown);
 }
 
-static char *box_label(const MtfViewBox *box) {
+static char *box_label(const MtfViewBox *box, int times) {
     GString *html = g_string_new("<TABLE BORDER=\"1\" CELLBORDER=\"0\" CELLSPACING=\"0\" "
                                  "CELLPADDING=\"3\" BGCOLOR=\"white\" COLOR=\"");
     g_string_append_printf(html, "%s\">",
                            box->kind == MTF_BOX_TRANSFER ? MTF_COLOR_TRAFFIC : MTF_COLOR_LINE);
     if (box->kind != MTF_BOX_TRANSFER) {
-        append_title(html, box);
+        append_title(html, box, times);
         if (box->tensor >= 0)
             append_cells(html, NULL, box->cells);
     }
@@ -277,6 +287,7 @@ static char *graph_label(const MtfPlan *plan) {
     g_string_append(html, "<TR><TD ALIGN=\"LEFT\" BORDER=\"1\" STYLE=\"dashed\" "
                           "COLOR=\"" MTF_COLOR_LINE "\">Σ axis: terms of a sum along it</TD></TR>"
                           "<TR><TD ALIGN=\"LEFT\">≡ axis: the same along it</TD></TR>"
+                          "<TR><TD ALIGN=\"LEFT\">× 3: three that are laid out alike</TD></TR>"
                           "<TR><TD ALIGN=\"LEFT\"><FONT COLOR=\"" MTF_COLOR_TRAFFIC
                           "\">collective axes · bytes a processor</FONT></TD></TR></TABLE>");
     return g_string_free(html, FALSE);
@@ -291,9 +302,20 @@ typedef struct {
     Agraph_t *phases[MTF_PART_PHASES];
     Agraph_t **sections;
     Agnode_t **nodes;
-    bool *touched; /* boxes that have an arrow */
+    const MtfViewGroups *groups;
+    int *in, *out; /* how many arrows a box has */
     int64_t costliest;
 } Drawing;
+
+static const MtfViewGroup *group_at(const Drawing *drawing, int group) {
+    return &g_array_index(drawing->groups->groups, MtfViewGroup, group);
+}
+
+/* Of what looks alike the first is drawn. */
+static bool is_drawn(const Drawing *drawing, int box) {
+    int group = drawing->groups->of_box[box];
+    return group_at(drawing, group)->alike == group;
+}
 
 static Agraph_t *add_cluster(Agraph_t *parent, const char *name, const char *title) {
     Agraph_t *cluster = agsubg(parent, (char *)name, 1);
@@ -347,23 +369,49 @@ static Agraph_t *find_loop_cluster(const Drawing *drawing, const MtfViewBox *box
     return add_cluster(section != NULL ? section : drawing->graph, name, title);
 }
 
-static void draw_box(Drawing *drawing, int index) {
+/* The names of the boxes that one stands for, at the place it has in its group. */
+static void append_alike(GString *tooltip, const Drawing *drawing, int index) {
+    int group = drawing->groups->of_box[index], told = 0;
+    guint place = 0;
+    while (g_array_index(group_at(drawing, group)->boxes, int, place) != index)
+        place++;
+    for (guint g = (guint)group + 1; g < drawing->groups->groups->len; g++) {
+        const MtfViewGroup *other = group_at(drawing, (int)g);
+        if (other->alike != group || told++ >= NAMES_TOLD)
+            continue;
+        int box = g_array_index(other->boxes, int, place);
+        g_string_append_printf(tooltip, "\nand %s",
+                               g_array_index(drawing->view->boxes, MtfViewBox, box).title);
+    }
+    if (told > NAMES_TOLD)
+        g_string_append_printf(tooltip, "\nand %d more", told - NAMES_TOLD);
+}
+
+static void name_box(const Drawing *drawing, int index, Agnode_t *node) {
     const MtfViewBox *box = &g_array_index(drawing->view->boxes, MtfViewBox, index);
-    g_autofree char *name = g_strdup_printf("n%d", index);
-    g_autofree char *label = box_label(box);
     g_autofree char *tooltip = mtf_view_box_tooltip(drawing->view, box);
-    Agnode_t *node = agnode(drawing->graph, name, 1);
-    drawing->nodes[index] = node;
-    set_html(drawing->graph, node, "label", label);
-    set_text(node, "tooltip", tooltip);
-    set(node, "id", name);
-    if (box->kind == MTF_BOX_TRANSFER)
-        set(node, "class", "transfer");
+    g_autoptr(GString) text = g_string_new(tooltip);
+    append_alike(text, drawing, index);
+    set_text(node, "tooltip", text->str);
     if (drawing->style->anchors != NULL && box->tensor >= 0) {
         g_autofree char *url =
             g_strdup_printf("%s#t%d", drawing->style->page, drawing->style->anchors[box->tensor]);
         set(node, "URL", url);
     }
+}
+
+static void draw_box(Drawing *drawing, int index) {
+    const MtfViewBox *box = &g_array_index(drawing->view->boxes, MtfViewBox, index);
+    g_autofree char *name = g_strdup_printf("n%d", index);
+    g_autofree char *label =
+        box_label(box, group_at(drawing, drawing->groups->of_box[index])->times);
+    Agnode_t *node = agnode(drawing->graph, name, 1);
+    drawing->nodes[index] = node;
+    set_html(drawing->graph, node, "label", label);
+    name_box(drawing, index, node);
+    set(node, "id", name);
+    if (box->kind == MTF_BOX_TRANSFER)
+        set(node, "class", "transfer");
     if (box->section >= 0 && drawing->sections[box->section] != NULL)
         agsubnode(drawing->sections[box->section], node, 1);
     Agraph_t *loop = find_loop_cluster(drawing, box);
@@ -385,30 +433,94 @@ static void weigh_arrow(const Drawing *drawing, const MtfViewArrow *arrow, Agedg
         set_text(edge, "edgetooltip", g_ptr_array_index(pill->notes, 0));
 }
 
-/* The classes of an arrow name the boxes at its ends, for highlighting. */
+static bool is_of_backward(const Drawing *drawing, int box) {
+    int section = g_array_index(drawing->view->boxes, MtfViewBox, box).section;
+    return section >= 0 &&
+           g_array_index(drawing->view->sections, MtfViewSection, section).phase == 1;
+}
+
+/* The classes of an arrow name the boxes at its ends, for highlighting. Of the
+ * backward pass those that lead on are straight, and what ends (the gradient of a weight) stands beside, so that a
+ * long chain runs down, not across. */
 static void draw_arrow(Drawing *drawing, const MtfViewArrow *arrow) {
     Agedge_t *edge =
         agedge(drawing->graph, drawing->nodes[arrow->from], drawing->nodes[arrow->to], NULL, 1);
-    drawing->touched[arrow->from] = drawing->touched[arrow->to] = true;
     g_autofree char *ends = g_strdup_printf("at-n%d at-n%d", arrow->from, arrow->to);
     set(edge, "class", ends);
+    if (drawing->out[arrow->to] > 0 && is_of_backward(drawing, arrow->to))
+        set(edge, "weight", STRAIGHT);
     if (arrow->nanoseconds > 0)
         weigh_arrow(drawing, arrow, edge);
 }
 
-/* Boxes without arrows would make one endless line: they are set in columns of each section. */
-static void set_in_columns(const Drawing *drawing, int section) {
-    int row[COLUMNS], placed = 0;
-    for (int b = 0; b < (int)drawing->view->boxes->len; b++) {
-        const MtfViewBox *box = &g_array_index(drawing->view->boxes, MtfViewBox, b);
-        if (box->section != section || drawing->touched[b])
+static void count_arrows(Drawing *drawing) {
+    for (guint i = 0; i < drawing->view->arrows->len; i++) {
+        const MtfViewArrow *arrow = &g_array_index(drawing->view->arrows, MtfViewArrow, i);
+        drawing->out[arrow->from]++;
+        drawing->in[arrow->to]++;
+    }
+}
+
+/* ---- Places -------------------------------------------------------------------------------- */
+
+static void set_below(const Drawing *drawing, int upper, int lower) {
+    Agedge_t *edge = agedge(drawing->graph, drawing->nodes[upper], drawing->nodes[lower], NULL, 1);
+    set(edge, "style", "invis");
+}
+
+/* Boxes where a chain ends that begin at the same box stand below each other. */
+static void stack_ends(const Drawing *drawing) {
+    g_autofree int *last = g_new(int, drawing->view->boxes->len + 1);
+    for (guint b = 0; b < drawing->view->boxes->len; b++)
+        last[b] = -1;
+    for (guint i = 0; i < drawing->view->arrows->len; i++) {
+        const MtfViewArrow *arrow = &g_array_index(drawing->view->arrows, MtfViewArrow, i);
+        if (!is_drawn(drawing, arrow->to) || drawing->in[arrow->to] > 1 ||
+            drawing->out[arrow->to] > 0)
             continue;
-        if (placed >= COLUMNS) {
-            Agedge_t *edge = agedge(drawing->graph, drawing->nodes[row[placed % COLUMNS]],
-                                    drawing->nodes[b], NULL, 1);
-            set(edge, "style", "invis");
-        }
-        row[placed++ % COLUMNS] = b;
+        if (last[arrow->from] >= 0)
+            set_below(drawing, last[arrow->from], arrow->to);
+        last[arrow->from] = arrow->to;
+    }
+}
+
+/* Lines of text, of boxes below each other. */
+static int height_of(const Drawing *drawing, const MtfViewGroup *group) {
+    int lines = 0;
+    for (guint i = 0; i < group->boxes->len; i++) {
+        const MtfViewBox *box =
+            &g_array_index(drawing->view->boxes, MtfViewBox, g_array_index(group->boxes, int, i));
+        lines += 3 + (int)MIN(box->rows->len, ROWS_SHOWN) + (int)box->notes->len;
+    }
+    return lines;
+}
+
+static void set_group_below(const Drawing *drawing, const MtfViewGroup *upper,
+                            const MtfViewGroup *lower) {
+    int end = g_array_index(upper->boxes, int, upper->boxes->len - 1);
+    for (guint i = 0; i < lower->boxes->len; i++) {
+        int box = g_array_index(lower->boxes, int, i);
+        if (drawing->in[box] == 0)
+            set_below(drawing, end, box);
+    }
+}
+
+/* What no arrow joins would make one endless line: it is set in columns of each section, each group in the
+ * column that is the shortest so far. */
+static void set_in_columns(const Drawing *drawing, int section) {
+    const MtfViewGroup *last[COLUMNS] = { NULL };
+    int heights[COLUMNS] = { 0 };
+    for (int g = 0; g < (int)drawing->groups->groups->len; g++) {
+        const MtfViewGroup *group = group_at(drawing, g);
+        if (group->section != section || group->alike != g)
+            continue;
+        int column = 0;
+        for (int c = 1; c < COLUMNS; c++)
+            column = heights[c] < heights[column] ? c : column;
+        if (last[column] != NULL)
+            set_group_below(drawing, last[column], group);
+        last[column] = group;
+        heights[column] += height_of(drawing, group);
     }
 }
 
@@ -439,10 +551,15 @@ static void draw(Drawing *drawing) {
         set_html(drawing->graph, drawing->graph, "label", label);
     }
     draw_sections(drawing);
+    count_arrows(drawing);
     for (int i = 0; i < (int)view->boxes->len; i++)
-        draw_box(drawing, i);
+        if (is_drawn(drawing, i))
+            draw_box(drawing, i);
     for (guint i = 0; i < view->arrows->len; i++)
-        draw_arrow(drawing, &g_array_index(view->arrows, MtfViewArrow, i));
+        if (is_drawn(drawing, g_array_index(view->arrows, MtfViewArrow, i).from))
+            draw_arrow(drawing, &g_array_index(view->arrows, MtfViewArrow, i));
+    if (!drawing->style->titled) /* among clusters it would cost dot seconds */
+        stack_ends(drawing);
     for (int i = 0; i < (int)view->sections->len; i++)
         set_in_columns(drawing, i);
 }
@@ -469,13 +586,17 @@ char *mtf_dot_graph(const MtfPartitionView *view, const MtfDotStyle *style, GErr
     }
     g_autofree Agraph_t **sections = g_new0(Agraph_t *, view->sections->len + 1);
     g_autofree Agnode_t **nodes = g_new0(Agnode_t *, view->boxes->len + 1);
-    g_autofree bool *touched = g_new0(bool, view->boxes->len + 1);
+    g_autoptr(MtfViewGroups) groups = mtf_view_groups_new(view);
+    g_autofree int *in = g_new0(int, view->boxes->len + 1);
+    g_autofree int *out = g_new0(int, view->boxes->len + 1);
     Drawing drawing = { .graph = graph,
                         .view = view,
                         .style = style,
                         .sections = sections,
                         .nodes = nodes,
-                        .touched = touched,
+                        .groups = groups,
+                        .in = in,
+                        .out = out,
                         .costliest = costliest_of(view) };
     draw(&drawing);
     char *text = write_graph(graph);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* A view of a partition as a graph in the DOT language, through libcgraph, with HTML-like labels.
- * Phases and parts are clusters; boxes that no arrow touches are set in columns. The same view
- * gives the same bytes, whatever its names hold. */
+ * Phases and parts are clusters; what no arrow joins is set in columns, and drawn once where it looks alike
+ * (view_groups.h). The same view gives the same bytes, whatever its names hold. */
 #ifndef MTF_DOT_GRAPH_H
 #define MTF_DOT_GRAPH_H
 

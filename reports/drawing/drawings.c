@@ -11,7 +11,8 @@
 
 #define DOT_SECONDS 4
 #define ALONE_SECONDS 2 /* of one section of many */
-#define PARTS_DRAWN 8   /* that are laid out differently */
+#define WIDEST 20000    /* points of a drawing that is still looked at; PDF ends at 14400 */
+#define PARTS_DRAWN 16  /* that are laid out differently */
 
 static void free_picture(gpointer data) {
     MtfSectionPicture *picture = data;
@@ -31,7 +32,13 @@ typedef struct {
     char *dot_path, *svg_path;
 } Whole;
 
-/* Writes graph.dot at a level; `*svg` is its drawing, NULL where dot fails, which `cause` says. */
+/* Nobody finds a box in a drawing of thirty metres. */
+static bool is_too_wide(const char *svg) {
+    const char *width = strstr(svg, "<svg width=\"");
+    return width != NULL && g_ascii_strtod(width + strlen("<svg width=\""), NULL) > WIDEST;
+}
+
+/* Writes graph.dot at a level; `*svg` is its drawing, NULL where dot fails or it is too wide, which `cause` says. */
 static bool draw_level(const Whole *whole, MtfViewLevel level, char **svg, GError **cause,
                        GError **error) {
     g_autoptr(MtfPartitionView) view = mtf_partition_view_new(whole->parts, level);
@@ -40,6 +47,8 @@ static bool draw_level(const Whole *whole, MtfViewLevel level, char **svg, GErro
     if (dot == NULL || !write_text(whole->dot_path, dot, error))
         return false;
     *svg = mtf_dot_layout(whole->dot_path, whole->svg_path, DOT_SECONDS, cause);
+    if (*svg != NULL && level + 1 < MTF_VIEW_LEVELS && is_too_wide(*svg))
+        g_clear_pointer(svg, g_free);
     return true;
 }
 

@@ -123,6 +123,15 @@ static int part_of_inputs(const Walk *walk, const MtfOperation *op) {
     return -1;
 }
 
+/* What is made of one tensor alone takes the next helper with it (a cast of a running mean, then its copy);
+ * what is made of many (the norm of all gradients) belongs to none. */
+static int follow_inputs(const Walk *walk, const MtfOperation *op) {
+    int part = part_of_inputs(walk, op);
+    for (int k = 0; op->n_inputs == 1 && k < op->n_outputs; k++)
+        walk->of_tensor[op->outputs[k]] = part;
+    return part;
+}
+
 /* What belongs to no tensor (the learning rate) goes with the last part. */
 static void walk_back(Walk *walk) {
     const MtfGraph *graph = walk->parts->facts->plan->graph;
@@ -134,7 +143,7 @@ static void walk_back(Walk *walk) {
         int part =
             run >= 0 && walk->of_run[run] >= 0 ? walk->of_run[run] : part_of_origin(walk, op);
         if (part < 0)
-            part = part_of_inputs(walk, op);
+            part = follow_inputs(walk, op);
         walk->parts->of[i] = part >= 0 ? part : (int)walk->parts->parts->len - 1;
     }
 }

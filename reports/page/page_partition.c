@@ -181,7 +181,8 @@ void mtf_page_partition(GString *page, const MtfStepParts *parts, const MtfDrawi
     g_string_append(page, "<p>Layers that are laid out alike are one part and are drawn once. In "
                           "the pictures a box is an operation with the tensor it makes; below that "
                           "are the variables it takes. A frame on an arrow is a tensor that is "
-                          "laid out otherwise on its way.</p>");
+                          "laid out otherwise on its way; × 3 behind a name are three boxes that "
+                          "are laid out alike, of which the first is drawn.</p>");
     add_overview(page, parts);
     add_legend(page, &parts->facts->plan->layout->mesh);
     for (int p = 0; p < (int)parts->parts->len; p++)

@@ -116,6 +116,23 @@ TEST(running_statistics_stand_with_the_updates) {
     clear_step(&step);
 }
 
+/* In bfloat16 a running mean is cast on its way to the variable: all of it stands with the layer that it is of,
+ * none with the last part (188 boxes of Inception's did). */
+TEST(what_is_kept_of_a_layer_stands_with_it_in_bfloat16) {
+    const MtfModelFamily *family = mtf_model_family_find("resnet", NULL);
+    const MtfModelPreset *preset = mtf_model_preset_find(family, "tiny", NULL);
+    MtfGraph *forward = mtf_model_build(family, preset, &preset->settings, NULL);
+    Step step = step_of(mtf_test_mixed_plan_of(forward, "a:2", "batch:a"));
+    const MtfGraph *graph = step.plan->graph;
+    int cast = mtf_graph_find_tensor(graph, "stem/norm/mean_next/f32");
+    int next = mtf_graph_find_tensor(graph, "next/stem/norm/mean");
+    assert_true(cast >= 0 && next >= 0);
+    assert_true(step.parts->parts->len > 2);
+    assert_int_equal(step.parts->of[mtf_graph_tensor(graph, cast)->producer], 0);
+    assert_int_equal(step.parts->of[mtf_graph_tensor(graph, next)->producer], 0);
+    clear_step(&step);
+}
+
 static const MtfViewBox *box_titled(const MtfPartitionView *view, const char *title) {
     for (guint i = 0; i < view->boxes->len; i++) {
         const MtfViewBox *box = &g_array_index(view->boxes, MtfViewBox, i);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/support/cases/report_plan.h"
 
+#include "analyzer/training/mixed_precision.h"
 #include "analyzer/training/training_graph.h"
 #include "layouts/execution/executed_graph.h"
 #include "layouts/placement/rules.h"
@@ -18,13 +19,13 @@ MtfPlan *mtf_test_read_back(MtfPlan *plan) {
     return read;
 }
 
-MtfPlan *mtf_test_plan_of(MtfGraph *forward, const char *mesh_text, const char *rules_text) {
+/* Of a training graph, which it takes. */
+static MtfPlan *plan_of(MtfGraph *training, const char *mesh_text, const char *rules_text) {
     g_autoptr(GError) error = NULL;
     MtfMesh mesh;
     MtfPlan *plan = g_new0(MtfPlan, 1);
-    plan->training = mtf_training_graph(forward, &error);
-    mtf_graph_free(forward);
-    if (plan->training == NULL || !mtf_mesh_parse(mesh_text, 0, &mesh, &error))
+    plan->training = training;
+    if (!mtf_mesh_parse(mesh_text, 0, &mesh, &error))
         g_error("%s", error->message);
     mtf_graph_canonicalize(plan->training);
     plan->graph = mtf_graph_copy(plan->training);
@@ -39,6 +40,29 @@ MtfPlan *mtf_test_plan_of(MtfGraph *forward, const char *mesh_text, const char *
     g_autoptr(MtfProgram) program = mtf_lower(plan->graph, plan->layout);
     plan->program_sha256 = mtf_program_digest(program);
     return mtf_test_read_back(plan);
+}
+
+/* Takes the forward graph. */
+static MtfGraph *train(MtfGraph *forward) {
+    g_autoptr(GError) error = NULL;
+    MtfGraph *training = mtf_training_graph(forward, &error);
+    mtf_graph_free(forward);
+    if (training == NULL)
+        g_error("%s", error->message);
+    return training;
+}
+
+MtfPlan *mtf_test_plan_of(MtfGraph *forward, const char *mesh, const char *rules) {
+    return plan_of(train(forward), mesh, rules);
+}
+
+MtfPlan *mtf_test_mixed_plan_of(MtfGraph *forward, const char *mesh, const char *rules) {
+    g_autoptr(GError) error = NULL;
+    g_autoptr(MtfGraph) training = train(forward);
+    MtfGraph *mixed = mtf_mixed_precision(training, &error);
+    if (mixed == NULL)
+        g_error("%s", error->message);
+    return plan_of(mixed, mesh, rules);
 }
 
 static MtfGraph *parse(const char *text) {

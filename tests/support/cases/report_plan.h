@@ -17,6 +17,9 @@ MtfPlan *mtf_test_hostile_plan(void);
 /* The training step of a forward graph, which it takes, on a mesh under rules, without a machine. */
 MtfPlan *mtf_test_plan_of(MtfGraph *forward, const char *mesh, const char *rules);
 
+/* The same with its step in bfloat16 where the variables stay in f32. */
+MtfPlan *mtf_test_mixed_plan_of(MtfGraph *forward, const char *mesh, const char *rules);
+
 /* x[batch, io] w[io, hidden] = h, y = relu h, l = sum of y, with its training step, on a mesh under
  * rules, without a machine. Sizes: batch 8, io 4, hidden 12. */
 MtfPlan *mtf_test_small_plan(const char *mesh, const char *rules);
