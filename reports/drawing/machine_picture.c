@@ -254,9 +254,10 @@ static void add_axis(GString *page, const MtfStepFacts *facts, const MtfLinkLoad
     double busy = mtf_link_utilisation(loads, p, axis->busiest);
     g_autofree char *bytes = mtf_bytes_format(axis->busiest);
     g_autofree char *mesh_axes = mesh_axes_on(facts, p);
+    g_autofree char *bandwidth = mtf_count_format(axis->bandwidth);
     mtf_markup(page,
                "<tr><td>%s %d</td><td class=\"n\">%" PRId64 "</td><td>%s</td><td>%s</td><td "
-               "class=\"n\">%.3g GB/s</td><td class=\"n\">%s</td><td class=\"n\">%.1f %%</td>"
+               "class=\"n\">%sB/s</td><td class=\"n\">%s</td><td class=\"n\">%.1f %%</td>"
                "<td><svg class=\"bar2\" width=\"120\" height=\"8\" role=\"img\" "
                "aria-label=\"busy\"><rect class=\"rest\" width=\"120\" height=\"8\"/><rect "
                "class=\"network\" width=\"%.1f\" height=\"8\"/></svg></td></tr>\n",
@@ -264,7 +265,7 @@ static void add_axis(GString *page, const MtfStepFacts *facts, const MtfLinkLoad
                loads->switched ? "switch"
                : axis->wrap    ? "ring"
                                : "line",
-               mesh_axes, axis->bandwidth / 1e9, bytes, 100 * busy, 120 * MIN(busy, 1));
+               mesh_axes, bandwidth, bytes, 100 * busy, 120 * MIN(busy, 1));
 }
 
 static void add_table(GString *page, const MtfStepFacts *facts, const MtfLinkLoads *loads) {

@@ -5,6 +5,8 @@
 #include "reports/markup/markup.h"
 #include "reports/markup/palette.h"
 
+#include <math.h>
+
 #define COLUMNS 240
 #define LEFT 84.0
 #define TOP 14.0
@@ -100,10 +102,11 @@ static void draw_layer(GString *page, const Chart *chart, gsize layer) {
     mtf_markup(page, "\"><title>%s</title></path>", mtf_memory_name(layers[layer].kind));
 }
 
-/* Lines at a quarter each, with what they stand for. */
+/* Lines at multiples of a power of two, three to six of them, with what they stand for. */
 static void draw_scale(GString *page, const Chart *chart) {
-    for (int i = 0; i <= 4; i++) {
-        double bytes = chart->top * i / 4, y = y_of(chart, bytes);
+    double distance = exp2(floor(log2(MAX(chart->top / 3, 1))));
+    for (int i = 0; i * distance <= chart->top; i++) {
+        double bytes = i * distance, y = y_of(chart, bytes);
         g_autofree char *text = mtf_bytes_format(bytes);
         mtf_markup(page,
                    "<path class=\"grid\" d=\"M%.0f %.1fH%.0f\"/><text class=\"soft\" x=\"%.0f\" "

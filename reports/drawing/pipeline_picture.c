@@ -12,7 +12,8 @@
 #define BOX 24.0
 #define BAND 14.0
 #define MOST_BOXES 4000
-#define NUMBER_WIDTH 7.0 /* of a digit, with room around it */
+#define DIGIT 7.0  /* wide, at most */
+#define MARGIN 3.0 /* around a number */
 
 typedef struct {
     GString *page;
@@ -67,11 +68,12 @@ static void draw_pass(const Picture *p, const MtfPipelineAction *action, const M
                action->stage, action->microbatch, works[work].name, seconds, x, y, width, BOX,
                mtf_palette_area(works[work].area), MTF_COLOR_PLAIN);
     int digits = action->microbatch < 10 ? 1 : action->microbatch < 100 ? 2 : 4;
-    if (width > digits * NUMBER_WIDTH)
+    if (width > digits * DIGIT + MARGIN)
         mtf_markup(p->page,
-                   "<text class=\"small\" style=\"fill:#000\" x=\"%.2f\" y=\"%.1f\" "
+                   "<text class=\"small\" style=\"fill:%s\" x=\"%.2f\" y=\"%.1f\" "
                    "text-anchor=\"middle\">%d</text>",
-                   x + width / 2, y + BOX / 2 + 4, action->microbatch);
+                   mtf_palette_ink(works[work].area), x + width / 2, y + BOX / 2 + 4,
+                   action->microbatch);
     g_string_append(p->page, "</g>");
 }
 

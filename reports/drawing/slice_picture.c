@@ -9,17 +9,28 @@
 #define MAX_CELLS 1024 /* processors drawn, at most */
 #define MAX_COLUMNS 32
 #define RANGES_UP_TO 16 /* processors that are drawn with their ranges */
+#define COLUMNS_OF_RANGES 4
+#define CELL_WIDTH 30 /* pixels: 32 of them fit beside each other on a page */
 
 typedef struct {
     int columns, cells; /* processors drawn */
 } Grid;
 
-/* One row of the picture for each place along the last axis, where that is not too wide. */
-static Grid grid_of(const MtfMesh *mesh) {
+/* The last axis runs to the right where it is not too wide; of many processors several rows of it, so that
+ * the picture is about as high as wide. */
+static int columns_of(const MtfMesh *mesh) {
     int size = mtf_mesh_size(mesh);
-    int last = mesh->n_axes > 1 ? mesh->axes[mesh->n_axes - 1].size : size;
-    int columns = last <= MAX_COLUMNS ? last : MAX_COLUMNS;
-    return (Grid){ MAX(columns, 1), MIN(size, MAX_CELLS) };
+    int last = mesh->n_axes > 1 ? mesh->axes[mesh->n_axes - 1].size : 1;
+    if (size <= RANGES_UP_TO)
+        return mesh->n_axes > 1 ? MAX(last, 1) : MIN(size, COLUMNS_OF_RANGES);
+    int columns = CLAMP(last, 1, MAX_COLUMNS);
+    while (2 * columns <= MAX_COLUMNS && 2 * columns * columns < size)
+        columns *= 2;
+    return columns;
+}
+
+static Grid grid_of(const MtfMesh *mesh) {
+    return (Grid){ MAX(columns_of(mesh), 1), MIN(mtf_mesh_size(mesh), MAX_CELLS) };
 }
 
 static int rows_of(const Grid *grid) {
@@ -142,7 +153,7 @@ static void draw_cell(GString *page, const MtfGraph *graph, const MtfLayout *lay
     MtfSlicePattern pattern = mtf_slice_pattern(&layout->mesh, &layout->tensors[tensor]);
     g_autoptr(GPtrArray) lines = ranges_of(graph, layout, tensor, rank);
     CellSize size = grid.cells <= RANGES_UP_TO ? (CellSize){ 150, 24 + 15 * (int)lines->len, true }
-                                               : (CellSize){ 34, 22, false };
+                                               : (CellSize){ CELL_WIDTH, 22, false };
     int slice = mtf_mesh_group_position(&layout->mesh, pattern.split, rank);
     int x = rank % grid.columns * size.width, y = rank / grid.columns * size.height;
     g_string_append_printf(page,
@@ -152,8 +163,10 @@ static void draw_cell(GString *page, const MtfGraph *graph, const MtfLayout *lay
     mtf_slice_fill(page, slice, mtf_mesh_group_size(&layout->mesh, pattern.split));
     g_string_append(page, "\"/>");
     if (!size.ranges) {
-        mtf_markup(page, "<title>processor %d, slice %d</title><text x=\"%d\" y=\"%d\">%d</text>",
-                   rank, slice, x + 4, y + 15, slice);
+        mtf_markup(page,
+                   "<title>processor %d, slice %d</title><text class=\"small\" x=\"%d\" y=\"%d\" "
+                   "text-anchor=\"middle\">%d</text>",
+                   rank, slice, x + CELL_WIDTH / 2, y + 15, slice);
     } else {
         mtf_markup(page, "<text class=\"strong\" x=\"%d\" y=\"%d\">p%d</text>", x + 6, y + 16,
                    rank);
@@ -176,7 +189,7 @@ static int split_dims(const MtfGraph *graph, const MtfLayout *layout, int tensor
 void mtf_slice_picture(GString *page, const MtfGraph *graph, const MtfLayout *layout, int tensor) {
     Grid grid = grid_of(&layout->mesh);
     bool ranges = grid.cells <= RANGES_UP_TO;
-    int width = grid.columns * (ranges ? 150 : 34);
+    int width = grid.columns * (ranges ? 150 : CELL_WIDTH);
     int height = rows_of(&grid) * (ranges ? 24 + 15 * split_dims(graph, layout, tensor) : 22);
     mtf_markup(
         page,

@@ -17,6 +17,11 @@ const char *mtf_palette_area(int area) {
     return colors[(unsigned)area % MTF_PALETTE_AREAS];
 }
 
+const char *mtf_palette_ink(int area) {
+    int place = (int)((unsigned)area % MTF_PALETTE_AREAS);
+    return place == 0 || place == MTF_PALETTE_AREAS - 1 ? "#ffffff" : "#000000"; /* blue, grey */
+}
+
 const MtfThemeColor *mtf_palette_theme(void) {
     static const MtfThemeColor colors[] = {
         { "bg", "#ffffff", "#14181c" },   { "fg", "#1c2126", "#e6e9ec" },

@@ -13,6 +13,9 @@ const char *mtf_palette_axis(int axis);
 #define MTF_PALETTE_AREAS 8
 const char *mtf_palette_area(int area);
 
+/* The text that stands out from an area, black or white. */
+const char *mtf_palette_ink(int area);
+
 /* A colour of the page by its name in the style sheet ("--fg"), in the light and the dark scheme.
  */
 typedef struct {

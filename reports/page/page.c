@@ -105,36 +105,40 @@ static void add_bounds(GString *page, const MtfGraph *graph) {
 /* How a kernel's seconds follow from its work. */
 static void add_kernel_rule(GString *page, const MtfMachine *machine) {
     const MtfKernelRates *rates = &machine->kernels;
+    g_autofree char *launch =
+        mtf_seconds_format(rates->known ? rates->launch_seconds : MTF_KERNEL_SECONDS);
     if (rates->known)
         mtf_markup(
             page,
             "<li>Products take the waves of their best tile over %.0f units of a device, fused "
             "attention a share of the peak that follows from its heads and grows with its "
             "length, passes over memory a share of its bandwidth that grows with their bytes, "
-            "each with %.2g s to launch it, unless the machine has a measured table.</li>",
-            rates->units, rates->launch_seconds);
+            "each with %s to launch it, unless the machine has a measured table.</li>",
+            rates->units, launch);
     else
         mtf_markup(
             page,
-            "<li>A kernel takes max(flops / rate, bytes / memory bandwidth) + %.2g s; products "
+            "<li>A kernel takes max(flops / rate, bytes / memory bandwidth) + %s; products "
             "reach rate = peak h / (h + %.0f), h the harmonic mean of their local sides, unless "
             "the machine has a measured table.</li>",
-            MTF_KERNEL_SECONDS, MTF_HALF_RATE_SIDE);
+            launch, MTF_HALF_RATE_SIDE);
 }
 
 static void add_assumptions(GString *page, const MtfStepFacts *facts) {
     const MtfMachine *machine = facts->machine;
     const char *precision = facts->plan->precision;
+    int tables = machine->curves != NULL ? (int)machine->curves->len : 0;
+    g_autofree char *flops = mtf_count_format(mtf_machine_peak_flops(machine, precision));
+    g_autofree char *bandwidth = mtf_count_format(machine->memory_bandwidth);
     g_string_append(page, "<ul>");
     add_agreement(page, facts);
     add_kernel_rule(page, machine);
     mtf_markup(page,
-               "<li>%s: %.4g flop/s in %s at most (%.0f %% reached), memory %.4g bytes/s (%.0f "
-               "%%), links at %.0f %% of their bandwidth, %d measured tables.</li>",
-               machine->name, mtf_machine_peak_flops(machine, precision), precision,
-               100 * machine->derate.flops, machine->memory_bandwidth, 100 * machine->derate.memory,
-               100 * machine->derate.links,
-               machine->curves != NULL ? (int)machine->curves->len : 0);
+               "<li>%s: %sflop/s in %s at most (%.0f %% reached), memory %sB/s (%.0f "
+               "%%), links at %.0f %% of their bandwidth, %d measured table%s.</li>",
+               machine->name, flops, precision, 100 * machine->derate.flops, bandwidth,
+               100 * machine->derate.memory, 100 * machine->derate.links, tables,
+               tables == 1 ? "" : "s");
     add_bounds(page, facts->plan->graph);
     mtf_markup(
         page,

@@ -205,12 +205,13 @@ static void add_stage(GString *page, const MtfPipelineFacts *facts, int stage, c
     g_autofree char *each = mtf_bytes_format(facts->stages[stage].per_flight);
     g_autofree char *peak = mtf_bytes_format(facts->stages[stage].peak);
     g_autofree char *again = mtf_plan_recomputation(plan);
+    g_autofree char *parameters = mtf_count_format((double)mtf_graph_parameters(plan->graph));
     mtf_markup(page,
                "<tr><td><a href=\"%s/index.html\">%d</a></td><td class=\"n\">%d</td><td>%s"
-               "</td><td class=\"n\">%d</td><td class=\"n\">%" G_GINT64_FORMAT
-               "</td><td class=\"n\">%s</td>",
-               folder, stage, domain, place, (int)plan->graph->operations->len,
-               mtf_graph_parameters(plan->graph), forward);
+               "</td><td class=\"n\">%d</td><td class=\"n\">%s</td>"
+               "<td class=\"n\">%s</td>",
+               folder, stage, domain, place, (int)plan->graph->operations->len, parameters,
+               forward);
     mtf_markup(page,
                "<td class=\"n\">%s</td><td class=\"n\">%s</td><td class=\"n\">%d × %s</td><td "
                "class=\"n\">%s</td><td>%s</td></tr>\n",

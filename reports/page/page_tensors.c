@@ -82,8 +82,8 @@ static void add_pictures(GString *page, const MtfStepFacts *facts, const GArray 
                     "<h3>Which slice sits on which processor</h3><p>One picture for each way "
                     "in which tensors lie on the mesh; equal tints are equal slices (of partial "
                     "sums, terms of equal slices). p3 is processor 3; on more than 16 "
-                    "processors the number in a cell is its slice. The "
-                    "last mesh axis runs to the right.</p>");
+                    "processors the number in a cell is its slice. Processors "
+                    "are counted to the right, as the last mesh axis runs, then down.</p>");
     for (guint i = 0; i < patterns->len; i++) {
         const Pattern *p = &g_array_index(patterns, Pattern, i);
         g_autofree char *words = mtf_slice_pattern_format(&layout->mesh, &p->pattern);

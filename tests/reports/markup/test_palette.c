@@ -84,6 +84,8 @@ TEST(texts_of_drawings_stand_out) {
     Color black = parse("#000000");
     for (int a = 0; a < MTF_PALETTE_AXES; a++)
         expect_readable("an axis", black, parse(mtf_palette_axis(a)));
+    for (int a = 0; a < MTF_PALETTE_AREAS; a++)
+        expect_readable("an area", parse(mtf_palette_ink(a)), parse(mtf_palette_area(a)));
     for (gsize g = 0; g < G_N_ELEMENTS(grounds); g++) {
         expect_readable("text", parse(MTF_COLOR_TEXT), parse(grounds[g]));
         expect_readable("soft text", parse(MTF_COLOR_SOFT), parse(grounds[g]));
