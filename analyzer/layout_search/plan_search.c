@@ -347,7 +347,8 @@ bool mtf_plan_search(const MtfGraph *graph, const GArray *meshes,
                                .in_order_cost = INT64_MAX };
     MtfRuleAnswer in_order = { 0 };
     MtfPlanSearchOptions own = *options;
-    g_autoptr(MtfRulePrices) prices = options->prices == NULL ? mtf_rule_prices_new(graph) : NULL;
+    g_autoptr(MtfRulePrices) prices =
+        options->prices == NULL ? mtf_rule_prices_new(graph, options->operations) : NULL;
     own.prices = prices != NULL ? prices : options->prices;
     g_autoptr(MtfMergedMeshes) merged =
         may_merge(options) ? mtf_merged_meshes_new(graph, meshes, options->machine) : NULL;

@@ -57,8 +57,10 @@ typedef struct {
     const MtfRowPrices *row_prices; /* what memory is worth to them at times of the step; or NULL */
     bool by_hand;                   /* layouts made by hand are looked at in any case */
     MtfRulePrices *prices;          /* of the graph's rules, where some are known; or NULL */
-    MtfUniform uniform;             /* whether repeated layers are laid out alike */
-    int frontier;                   /* points to search for; 0: none */
+    MtfOperationPrices
+        *operations;    /* what its operations cost, for all searches on the machine; or NULL */
+    MtfUniform uniform; /* whether repeated layers are laid out alike */
+    int frontier;       /* points to search for; 0: none */
     bool has_gap; /* otherwise the best is searched to `proof_gap`, free layouts of large graphs to
                      half a percent */
     double gap;   /* stop when (cost - bound) <= gap cost */

@@ -181,7 +181,7 @@ static void price_rules(const Variants *variants, Trial *trial, int64_t limit, b
     if (!packed && mtf_search_is_over(options->control))
         return;
     if (trial->candidate.prices == NULL)
-        trial->candidate.prices = mtf_rule_prices_new(trial->candidate.graph);
+        trial->candidate.prices = mtf_rule_prices_new(trial->candidate.graph, options->operations);
     MtfRuleSearchOptions search = { .machine = options->machine,
                                     .memory_limit = limit,
                                     .wanted = MTF_PROMISING,

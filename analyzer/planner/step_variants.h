@@ -56,7 +56,8 @@ typedef struct {
     const GArray *
         priced; /* MtfStepCandidate: variants of this step on these meshes whose rules were priced, for
                              another limit; or NULL */
-    MtfSearchControl *control; /* or NULL */
+    MtfOperationPrices *operations; /* what they cost, for all searches on this machine; or NULL */
+    MtfSearchControl *control;      /* or NULL */
 } MtfStepVariantsOptions;
 
 struct MtfStepCandidate {

@@ -231,6 +231,7 @@ static GArray *find_variants(const MtfVariantSearchOptions *options, GError **er
                                         .look = mtf_variant_look,
                                         .look_data = &looking,
                                         .priced = options->priced,
+                                        .operations = options->operations,
                                         .control = &part };
     mtf_search_tell_phase(options->control, "comparing step variants");
     return mtf_step_variants(&variants, error);

@@ -65,10 +65,11 @@ typedef struct {
     bool keep_problem; /* as of MtfPlanSearchOptions */
     const char *
         framework; /* by whose form (mtf_framework_named) layouts made by hand are looked at, too; NULL: none */
-    const char *collectives;   /* how they go, as of mtf_layout_choose_algorithms, or NULL */
-    int64_t bucket_bytes;      /* the one size that buckets may have; 0: any */
-    bool prints;               /* the plan will be written */
-    MtfSearchControl *control; /* time, and who listens; or NULL */
+    const char *collectives;        /* how they go, as of mtf_layout_choose_algorithms, or NULL */
+    int64_t bucket_bytes;           /* the one size that buckets may have; 0: any */
+    MtfOperationPrices *operations; /* as of MtfStepVariantsOptions */
+    bool prints;                    /* the plan will be written */
+    MtfSearchControl *control;      /* time, and who listens; or NULL */
     /* Of a step of another kind of plan, 0: none. Variants are given up when their bound says that none
      * of their steps is shorter, however much of it is hidden (mtf_schedule_most_hidden), or as much as of
      * layouts made by hand (mesh_attempt.h); and those that begin too far behind it (variant_race.h). */

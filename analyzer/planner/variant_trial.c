@@ -100,6 +100,7 @@ static MtfPlanSearchOptions plan_options(const MtfVariantSearchOptions *options,
         .runs = graph->operations->len > MTF_QUICK_OPERATIONS,
         .collectives = options->collectives,
         .bucket_bytes = options->bucket_bytes,
+        .operations = options->operations,
     };
 }
 

@@ -18,6 +18,15 @@ void mtf_operation_alone_init(MtfOperationAlone *alone, const MtfGraph *graph, i
 void mtf_operation_alone_clear(MtfOperationAlone *alone);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(MtfOperationAlone, mtf_operation_alone_clear)
 
+/* The dimensions that it has anything to do with (int), in their order; the caller frees them. And all that its price
+ * depends on, written with their numbers in that list: operations with equal texts cost the same where they lie alike by
+ * these numbers. Free the text with g_free. */
+GArray *mtf_operation_alone_dimensions(const MtfOperationAlone *alone);
+char *mtf_operation_alone_text(const MtfOperationAlone *alone, const GArray *dimensions);
+
+/* The number of a dimension among them; it must be one. */
+int mtf_operation_alone_number(const GArray *dimensions, int dimension);
+
 /* Writes numbers so that equal texts are of equal numbers: texts of facts are written for every
  * operation, by all who look for equal ones, and compared with one another alone. */
 void mtf_facts_append(GString *text, const int *numbers, int n);

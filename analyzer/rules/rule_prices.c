@@ -17,8 +17,9 @@ typedef struct {
 
 struct MtfRulePrices {
     MtfRuleTerms *terms;
-    GPtrArray *meshes; /* Priced */
-    gsize bytes;       /* of their tables */
+    MtfOperationPrices *operations, *own; /* those of others, or its own */
+    GPtrArray *meshes;                    /* Priced */
+    gsize bytes;                          /* of their tables */
 };
 
 static void priced_free(gpointer data) {
@@ -28,8 +29,10 @@ static void priced_free(gpointer data) {
     g_free(priced);
 }
 
-MtfRulePrices *mtf_rule_prices_new(const MtfGraph *graph) {
+MtfRulePrices *mtf_rule_prices_new(const MtfGraph *graph, MtfOperationPrices *operations) {
     MtfRulePrices *prices = g_new0(MtfRulePrices, 1);
+    prices->own = operations == NULL ? mtf_operation_prices_new() : NULL;
+    prices->operations = operations != NULL ? operations : prices->own;
     prices->terms = mtf_rule_terms_new(graph);
     prices->meshes = g_ptr_array_new_with_free_func(priced_free);
     return prices;
@@ -40,6 +43,7 @@ void mtf_rule_prices_free(MtfRulePrices *prices) {
         return;
     g_ptr_array_unref(prices->meshes);
     mtf_rule_terms_free(prices->terms);
+    mtf_operation_prices_free(prices->own);
     g_free(prices);
 }
 
@@ -97,6 +101,7 @@ const MtfRuleTables *mtf_rule_prices_tables(MtfRulePrices *prices,
     priced->most = options->most;
     MtfRuleTablesOptions own = *options;
     own.pricer = &priced->pricer;
+    own.operations = in_order ? prices->operations : NULL;
     priced->tables = mtf_rule_tables_new(prices->terms, &own, costs_more);
     if (priced->tables == NULL && !*costs_more) {
         priced_free(priced);

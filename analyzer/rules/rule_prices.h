@@ -12,8 +12,9 @@
 
 typedef struct MtfRulePrices MtfRulePrices;
 
-/* `graph` must outlive what the caller frees. */
-MtfRulePrices *mtf_rule_prices_new(const MtfGraph *graph);
+/* `graph` must outlive what the caller frees, and so must `operations`, which others on the same machine may share (NULL:
+ * it has its own). */
+MtfRulePrices *mtf_rule_prices_new(const MtfGraph *graph, MtfOperationPrices *operations);
 void mtf_rule_prices_free(MtfRulePrices *prices);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfRulePrices, mtf_rule_prices_free)
 

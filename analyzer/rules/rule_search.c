@@ -469,7 +469,8 @@ bool mtf_rule_search(const MtfGraph *graph, const GArray *meshes,
     *answer = (MtfRuleAnswer){ .meshes = (int)meshes->len };
     answer->by_mesh = g_array_new(FALSE, TRUE, sizeof(MtfRuleMesh));
     g_array_set_size(answer->by_mesh, meshes->len);
-    g_autoptr(MtfRulePrices) own = options->prices == NULL ? mtf_rule_prices_new(graph) : NULL;
+    g_autoptr(MtfRulePrices) own =
+        options->prices == NULL ? mtf_rule_prices_new(graph, NULL) : NULL;
     Search search = { .graph = graph,
                       .options = options,
                       .meshes = meshes,

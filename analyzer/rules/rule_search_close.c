@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/rules/rule_search_close.h"
 
+#include "analyzer/solver/problem/vector_units.h"
+
 #include <string.h>
 
 /* Computing the memory of an assignment counts as this many nodes of the search tree. */
@@ -53,18 +55,19 @@ typedef struct {
     bool smallest;  /* the least memory is looked for, whatever it costs */
 } Close;
 
-static int64_t least_of(const int64_t *list, int low, int high) {
+MTF_FOR_EACH_UNIT static int64_t least_of(const int64_t *list, int n) {
     int64_t least = INT64_MAX;
-    for (int k = low; k < high; k++)
+    for (int k = 0; k < n; k++)
         least = MIN(least, list[k]);
     return least;
 }
 
 /* Fills in what the assignments of a range cost and use at least. */
 static void measure_range(const Close *c, int s, Range *range) {
-    range->least.cheapest = least_of(c->levels->nanoseconds[s], range->low, range->high);
+    int low = range->low, n = range->high - range->low;
+    range->least.cheapest = least_of(c->levels->nanoseconds[s] + low, n);
     for (int r = 0; r < c->n_rows; r++)
-        range->least.smallest[r] = least_of(c->rows[r].bytes[s], range->low, range->high);
+        range->least.smallest[r] = least_of(c->rows[r].bytes[s] + low, n);
 }
 
 /* The first assignment of a range whose dims[i] lies on `axis` or behind it. */

@@ -109,6 +109,7 @@ static void reset_row(const MtfRuleTable *table, MtfRules *rules) {
 typedef struct {
     const MtfRuleTables *tables;
     const unsigned *allowed;
+    MtfOperationPrices *operations;
     MtfRules *rules;   /* all -1 between uses */
     MtfLayout *layout; /* of the whole graph, scratch */
 } Fill;
@@ -116,8 +117,8 @@ typedef struct {
 /* A term that is being priced: assignments that differ elsewhere alone lay its operation out alike. */
 typedef struct {
     const MtfRuleTerm *term;
-    MtfLayout *alone;   /* scratch */
-    GHashTable *prices; /* GBytes: what the operation and its tensors lie by -> int64_t */
+    MtfLayout *alone; /* scratch */
+    MtfPlacedPrices *prices;
 } PricedTerm;
 
 static MtfPlacement settled(const MtfShape *shape, const MtfRules *rules) {
@@ -176,26 +177,16 @@ static int64_t price_alone(const Fill *fill, const PricedTerm *priced) {
     return mtf_price_program(fill->tables->pricer, program);
 }
 
-/* The placements of the operation's tensors and its strategy, which the price depends on. */
-static GBytes *layout_key(const MtfLayout *alone) {
-    gsize tensors = (gsize)alone->n_tensors * sizeof *alone->tensors;
-    guint8 *key = g_malloc(tensors + sizeof *alone->operations);
-    memcpy(key, alone->tensors, tensors);
-    memcpy(key + tensors, alone->operations, sizeof *alone->operations);
-    return g_bytes_new_take(key, tensors + sizeof *alone->operations);
-}
-
-static int64_t price_term(const Fill *fill, PricedTerm *priced) {
-    const GArray *visits = priced->term->visits;
+static int64_t price_term(const Fill *fill, const PricedTerm *priced) {
+    const GArray *visits = priced->term->visits, *dimensions = priced->term->dimensions;
+    int64_t price;
     mtf_rules_derive(fill->tables->terms->scopes, fill->rules,
                      (const int *)(const void *)visits->data, (int)visits->len, fill->layout);
     take_layout(fill, priced->term, priced->alone);
-    g_autoptr(GBytes) key = layout_key(priced->alone);
-    const int64_t *known = g_hash_table_lookup(priced->prices, key);
-    if (known != NULL)
-        return *known;
-    int64_t price = price_alone(fill, priced);
-    g_hash_table_insert(priced->prices, g_steal_pointer(&key), g_memdup2(&price, sizeof price));
+    if (mtf_placed_prices_find(priced->prices, priced->alone, dimensions, &price))
+        return price;
+    price = price_alone(fill, priced);
+    mtf_placed_prices_add(priced->prices, priced->alone, dimensions, price);
     return price;
 }
 
@@ -224,9 +215,9 @@ static void price_assignments(const Fill *fill, int index, TermPrices *prices) {
     *table = table_of(fill->tables, fill->allowed, &term->scope);
     prices->slices = g_new0(int64_t, (gsize)table->n * MTF_MAX_OUTPUTS + 1);
     g_autoptr(MtfLayout) alone = mtf_layout_new(term->alone.graph, &fill->tables->mesh);
-    g_autoptr(GHashTable) known =
-        g_hash_table_new_full(g_bytes_hash, g_bytes_equal, (GDestroyNotify)g_bytes_unref, g_free);
-    PricedTerm priced = { term, alone, known };
+    PricedTerm priced = {
+        term, alone, mtf_operation_prices_of(fill->operations, term->text, &fill->tables->mesh)
+    };
     alone->rules = g_strdup("");
     for (int k = 0; k < table->n; k++) {
         apply_row(table, k, fill->rules);
@@ -285,7 +276,7 @@ static void price_terms(int thread, void *data) {
     const MtfRuleTablesOptions *options = pricing->options;
     g_autoptr(MtfRules) rules = mtf_rules_new(terms->graph);
     g_autoptr(MtfLayout) layout = mtf_layout_new(terms->graph, &pricing->tables->mesh);
-    Fill fill = { pricing->tables, options->allowed, rules, layout };
+    Fill fill = { pricing->tables, options->allowed, options->operations, rules, layout };
     int i = g_atomic_int_add(&pricing->next, 1);
     while (i < (int)terms->terms->len && !mtf_search_is_over(options->control) &&
            !costs_more(pricing)) {
@@ -392,7 +383,11 @@ MtfRuleTables *mtf_rule_tables_new(const MtfRuleTerms *terms, const MtfRuleTable
     tables->pricer = options->pricer;
     tables->mesh = *options->mesh;
     make_tables(tables, options->allowed);
-    if (!fill_terms(tables, options, costs_more))
+    g_autoptr(MtfOperationPrices) own =
+        options->operations == NULL ? mtf_operation_prices_new() : NULL;
+    MtfRuleTablesOptions filled = *options;
+    filled.operations = own != NULL ? own : options->operations;
+    if (!fill_terms(tables, &filled, costs_more))
         return NULL;
     fill_stored_classes(tables);
     return g_steal_pointer(&tables);

@@ -13,6 +13,7 @@
 #ifndef MTF_RULE_SEARCH_TABLES_H
 #define MTF_RULE_SEARCH_TABLES_H
 
+#include "analyzer/rules/operation_prices.h"
 #include "analyzer/rules/rule_search_terms.h"
 #include "analyzer/solver/problem/search_control.h"
 #include "cost/price/price.h"
@@ -41,6 +42,8 @@ typedef struct {
      * axis a; at least one assignment must be legal */
     const unsigned *allowed;
     int64_t most; /* nanoseconds; of a mesh all of whose rules cost more none are made */
+    MtfOperationPrices
+        *operations; /* what operations cost with such a pricer is asked and told there; or NULL */
     const MtfSearchControl *control; /* or NULL */
 } MtfRuleTablesOptions;
 

@@ -119,6 +119,8 @@ static void free_term(gpointer data) {
     g_free(term->scope.dims);
     g_array_unref(term->visits);
     mtf_operation_alone_clear(&term->alone);
+    g_array_unref(term->dimensions);
+    g_free(term->text);
     g_free(term);
 }
 
@@ -131,6 +133,9 @@ static int add_term(Build *build, int operation, const GArray *dims, GArray *vis
     for (int k = 0; k < op->n_outputs; k++)
         term->late |= (unsigned)updates_late(build, op->outputs[k]) << k;
     mtf_operation_alone_init(&term->alone, build->graph, operation, build->updated);
+    term->dimensions = mtf_operation_alone_dimensions(&term->alone);
+    g_autofree char *alone = mtf_operation_alone_text(&term->alone, term->dimensions);
+    term->text = g_strdup_printf("%s late %u", alone, term->late);
     g_ptr_array_add(build->terms->terms, term);
     return (int)build->terms->terms->len - 1;
 }

@@ -31,7 +31,9 @@ typedef struct {
     int operation;  /* the first of them */
     GArray *visits; /* int: what mtf_rules_derive must visit for it */
     MtfOperationAlone alone;
-    unsigned late; /* bit k: output k updates a variable that is read later, so it is copied
+    GArray *dimensions; /* its own (mtf_operation_alone_dimensions); */
+    char *text;         /* … and all that its price depends on by their numbers */
+    unsigned late;      /* bit k: output k updates a variable that is read later, so it is copied
                       there */
 } MtfRuleTerm;
 

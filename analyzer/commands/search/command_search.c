@@ -32,6 +32,7 @@ typedef struct {
     MtfVariantSearchOptions search;
     MtfSearchControl control; /* of it, begun when the command was */
     MtfSearchProgress *progress;
+    MtfOperationPrices *operations; /* what they cost on its machine */
     MtfVariantAnswer found;
     int64_t programs_limit;  /* under which that was found, bytes of a device */
     char *notes;             /* on its plan, for people */
@@ -121,6 +122,7 @@ static bool prepare(Run *run, const char *path, GError **error) {
     *search = options_of(options);
     search->rival_seconds = run->pipeline_seconds;
     search->control = &run->control;
+    search->operations = run->operations = mtf_operation_prices_new();
     search->prints = options->output != NULL || options->report != NULL;
     run->progress = mtf_search_progress_begin();
     run->control.interrupted = mtf_interrupt_was_caught;
@@ -281,6 +283,7 @@ static bool finish(const Run *run, const MtfPlan *plan, GError **error) {
 static void clear_run(Run *run) {
     mtf_search_progress_end(run->progress);
     mtf_variant_answer_clear(&run->found);
+    mtf_operation_prices_free(run->operations);
     mtf_machine_free(run->machine);
     mtf_graph_free(run->written);
     cJSON_Delete(run->pipeline);

@@ -14,18 +14,9 @@
 #define MTF_CORE_MATRICES_H
 
 #include "analyzer/solver/problem/shared_blocks.h"
+#include "analyzer/solver/problem/vector_units.h"
 
 #include <stdint.h>
-
-/* Compiles a function once for each vector unit and picks one when the program starts. Only for
- * loops of minima, comparisons and sums term by term, whose results are the same on all of them. */
-#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__SANITIZE_ADDRESS__) && \
-    !defined(__clang__)
-#define MTF_FOR_EACH_UNIT \
-    __attribute__((target_clones("avx512f", "avx2", "default"), optimize("O3")))
-#else
-#define MTF_FOR_EACH_UNIT
-#endif
 
 /* An impossible term; sums that hold one are at least half of it. */
 #define MTF_CORE_IMPOSSIBLE (INT64_MAX / 4)

@@ -526,7 +526,7 @@ TEST(every_mesh_tells_its_own_optimum) {
 TEST(shared_prices_change_no_answer) {
     g_autoptr(MtfGraph) graph = graph_of(6);
     g_autoptr(GArray) meshes = mtf_mesh_shapes(12, 2);
-    g_autoptr(MtfRulePrices) prices = mtf_rule_prices_new(graph);
+    g_autoptr(MtfRulePrices) prices = mtf_rule_prices_new(graph, NULL);
     g_autofree char *pin = g_strdup_printf("%s:cols", mtf_graph_dimension(graph, 0)->name);
     const char *const pins[] = { pin, NULL };
     const MtfRuleSearchOptions asked[] = {
@@ -565,7 +565,7 @@ TEST(a_mesh_in_order_is_priced_once) {
     g_autoptr(MtfGraph) graph = graph_of(6);
     g_autoptr(GArray) meshes = mtf_test_meshes("rows:2;cols:2");
     const MtfMesh *mesh = &g_array_index(meshes, MtfMesh, 0);
-    g_autoptr(MtfRulePrices) prices = mtf_rule_prices_new(graph);
+    g_autoptr(MtfRulePrices) prices = mtf_rule_prices_new(graph, NULL);
     g_autofree unsigned *allowed = g_new(unsigned, graph->dimensions->len);
     MtfPricer pricer;
     assert_true(mtf_pricer_init(&pricer, machine, mesh, NULL));
