@@ -102,9 +102,13 @@ static bool is_start(const Search *search, const int *choice) {
 }
 
 /* Whether a solution's step is so long that it does not matter whether it fits, for which orders are tried. */
-static bool is_hopeless(const Search *search, const MtfLayout *layout, const MtfProgram *program) {
+static bool is_hopeless(Search *search, const MtfLayout *layout, const MtfProgram *program) {
     double most = search->options->hopeless_seconds;
-    return most > 0 && step_seconds(search, layout, program) > most;
+    double seconds = most > 0 ? step_seconds(search, layout, program) : 0;
+    bool hopeless = seconds > most;
+    if (hopeless)
+        search->answer->step_seconds = seconds;
+    return hopeless;
 }
 
 /* Of a choice under the user's limit: others only say what would do. */

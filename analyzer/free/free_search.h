@@ -50,7 +50,7 @@ typedef struct {
     int64_t bound;        /* no layout of this mesh that fits, in the order of the operations, has a
                             cheaper program; 0: not known, of a draft */
     int64_t arena_bytes;  /* of its program */
-    double step_seconds;  /* of its program's schedule */
+    double step_seconds;  /* of its program's schedule; where that is hopeless, of the solution's */
     MtfRowPrices *prices; /* of memory under `memory_limit`, as of MtfLayoutSolution; or NULL */
     int tightenings;
     bool too_slow; /* ended at a solution of a step longer than `most_seconds` */

@@ -26,15 +26,11 @@ int mtf_alike_differences(const MtfFreeProblem *problem, const MtfLayerTies *tie
 }
 
 bool mtf_alike_find(const MtfFreeProblem *problem, const MtfLayerTies *ties,
-                    const MtfFreeSearchOptions *options, MtfLayout **alike, GError **error) {
+                    const MtfFreeSearchOptions *options, MtfFreeAnswer *alike, GError **error) {
     MtfFreeSearchOptions tied = *options;
-    MtfFreeAnswer answer;
     tied.leader = ties->leader;
     tied.no_infeasibility = true;
-    bool done = mtf_free_search(problem, &tied, &answer, error);
-    *alike = g_steal_pointer(&answer.layout);
-    mtf_free_answer_clear(&answer);
-    return done;
+    return mtf_free_search(problem, &tied, alike, error);
 }
 
 static MtfAlikePrice price_of(const MtfFreeProblem *problem, const MtfLayout *layout) {

@@ -33,10 +33,10 @@ typedef struct {
 int mtf_alike_differences(const MtfFreeProblem *problem, const MtfLayerTies *ties,
                           const MtfLayout *layout);
 
-/* The best layout that fits in which layers are alike, searched for with `options` (whose leader is set here).
- * `*alike` is NULL where none was found. */
+/* Searches for the best layout that fits in which layers are alike with `options` (whose leader is set here). Clear the
+ * answer in either case. */
 bool mtf_alike_find(const MtfFreeProblem *problem, const MtfLayerTies *ties,
-                    const MtfFreeSearchOptions *options, MtfLayout **alike, GError **error);
+                    const MtfFreeSearchOptions *options, MtfFreeAnswer *alike, GError **error);
 
 /* A copy of the fastest in which layers are alike among `alike` (or NULL) and the fitting incumbents,
  * with its price; NULL: none. */

@@ -249,7 +249,8 @@ void mtf_mesh_attempt_keep_found(MtfMeshAttempt *attempt) {
     mtf_incumbents_add_measured(attempt->incumbents, MTF_FREE_LAYOUT, found->layout, &value);
 }
 
-static bool find_alike(const MtfPlanSearch *search, MtfMeshAttempt *attempt,
+/* Steps longer than `lost_from` seconds are not worth finding out whether they fit; 0: all are. */
+static bool find_alike(const MtfPlanSearch *search, MtfMeshAttempt *attempt, double lost_from,
                        MtfSearchControl *control, GError **error) {
     if (search->options->uniform != MTF_UNIFORM_AUTO || attempt->ties == NULL ||
         attempt->alike != NULL)
@@ -264,18 +265,22 @@ static bool find_alike(const MtfPlanSearch *search, MtfMeshAttempt *attempt,
     MtfFreeSearchOptions options = mtf_mesh_attempt_options(search, attempt);
     options.control = control;
     options.incumbents = NULL;
-    if (!mtf_alike_find(attempt->problem, attempt->ties, &options, &attempt->alike, error))
-        return false;
+    options.hopeless_seconds = lost_from;
+    MtfFreeAnswer answer;
+    bool done = mtf_alike_find(attempt->problem, attempt->ties, &options, &answer, error);
+    attempt->alike = g_steal_pointer(&answer.layout);
+    attempt->lost_start = answer.hopeless ? answer.step_seconds : 0;
+    mtf_free_answer_clear(&answer);
     if (attempt->alike != NULL)
         mtf_incumbents_add(attempt->incumbents, MTF_FREE_LAYOUT, attempt->alike);
-    return true;
+    return done;
 }
 
 bool mtf_mesh_attempt_find_alike(const MtfPlanSearch *search, MtfMeshAttempt *attempt,
                                  GError **error) {
     MtfSearchControl part; /* bounds are of alike layers alone */
     mtf_search_control_init_share(&part, search->control, ALIKE_SHARE);
-    return find_alike(search, attempt, &part, error);
+    return find_alike(search, attempt, 0, &part, error);
 }
 
 /* Of what is hopeless, the share that a first look's bound comes to where more rounds are likely to say that it is. */
@@ -321,7 +326,8 @@ static bool attempt_alike(const MtfPlanSearch *search, MtfMeshAttempt *attempt, 
     mtf_search_control_init_share(&part, search->control, ALIKE_SHARE);
     part.rival = &rival;
     part.slack = 1;
-    if (find_alike(search, attempt, &part, &cause))
+    if (find_alike(search, attempt, mtf_variant_race_lost_from(search->options->race), &part,
+                   &cause))
         return true;
     attempt->hopeless = mtf_search_is_beaten(&part, rival);
     if (attempt->hopeless)
@@ -347,10 +353,12 @@ static void tell_posed(const MtfPlanSearch *search) {
 static bool lags(const MtfPlanSearch *search, MtfMeshAttempt *attempt) {
     const MtfPlanSearchOptions *options = search->options;
     const MtfIncumbent *known =
-        attempt->alike != NULL ? mtf_incumbents_best(attempt->incumbents, options->memory_limit)
-                               : NULL;
+        attempt->alike != NULL || attempt->lost_start > 0
+            ? mtf_incumbents_best(attempt->incumbents, options->memory_limit)
+            : NULL;
+    double start = attempt->lost_start > 0 ? attempt->lost_start : INFINITY;
     mtf_variant_race_start(options->race, options->runner,
-                           known != NULL ? known->step_seconds : INFINITY);
+                           known != NULL ? fmin(start, known->step_seconds) : start);
     return mtf_variant_race_lags(options->race, options->runner);
 }
 

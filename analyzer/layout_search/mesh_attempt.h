@@ -41,6 +41,8 @@ typedef struct {
     bool begun;               /* with a known layout that fits (MtfPlanSearchOptions) */
     int64_t cost;             /* of the best layout; INT64_MAX: none fits */
     bool hopeless;            /* by its bound, or by a draft's step; it has no layout then */
+    double
+        lost_start; /* the step of such a layout that does not fit, but already loses to a plan that is known; 0: none */
     bool lags; /* behind another variant, before its free layouts were searched, and has none */
 } MtfMeshAttempt;
 

@@ -120,9 +120,13 @@ bool mtf_variant_race_leads(MtfVariantRace *race, int own, int other) {
     return start > 0 && isfinite(behind) && start < (1 - SEARCH_SAVES) * behind;
 }
 
+double mtf_variant_race_lost_from(const MtfVariantRace *race) {
+    return race != NULL ? race->rival / (1 - SEARCH_SAVES) : 0;
+}
+
 bool mtf_variant_race_loses(const MtfVariantRace *race, int own) {
     return race->rival > 0 && isfinite(race->starts[own]) &&
-           race->rival < (1 - SEARCH_SAVES) * race->starts[own];
+           race->starts[own] > mtf_variant_race_lost_from(race);
 }
 
 bool mtf_variant_race_lags(MtfVariantRace *race, int own) {

@@ -60,8 +60,10 @@ void mtf_variant_race_await_leaders(MtfVariantRace *race, int own);
 /* Whether what variant `other` has told of its start lags behind that of `own`. */
 bool mtf_variant_race_leads(MtfVariantRace *race, int own, int other);
 
-/* Whether what variant `own` has told of its start lags behind the rival. */
+/* Whether what variant `own` has told of its start lags behind the rival; and the seconds of a step beyond which all
+ * starts do, 0 where there is no rival. */
 bool mtf_variant_race_loses(const MtfVariantRace *race, int own);
+double mtf_variant_race_lost_from(const MtfVariantRace *race);
 
 /* Tells the step of variant `own`, INFINITY where it has none; only the first time counts. */
 void mtf_variant_race_enter(MtfVariantRace *race, int own, double step_seconds);

@@ -34,6 +34,16 @@ static bool is_promising(const MtfVariantSearchOptions *options, const MtfVarian
             promised < (double)MIN(mtf_variant_cost(best), mtf_variants_rival_cost(options)));
 }
 
+/* How many variants from one on, which is worth it, are searched at once: as many are searched in any case, or else those
+ * beside it that are as promising as it is, before anything is known of it. */
+static int count_at_once(const MtfVariantSearchOptions *options, const MtfVariantAnswer *best,
+                         int first, int after) {
+    int most = MIN((int)best->variants->len - first, MTF_VARIANTS_AT_ONCE), count = 1;
+    while (count < most && is_promising(options, best, first + count, after + count))
+        count++;
+    return count;
+}
+
 /* The variant from `first` on that needs least memory. */
 static int smallest_variant(const MtfVariantAnswer *best, int first) {
     int smallest = first;
@@ -52,10 +62,10 @@ static bool search_variants(const MtfVariantSearchOptions *options, MtfVariantAn
     while (i < n && !mtf_variants_enough(options, best) && is_promising(options, best, i, after)) {
         bool last = i > 0 && mtf_variants_late(options, best->variants);
         int first = last ? smallest_variant(best, i) : i;
-        int most = CLAMP(MORE_VARIANTS + 1 - after, 1, MIN(n - i, MTF_VARIANTS_AT_ONCE));
-        if (!mtf_variants_try(options, best, first, last ? 1 : most, &after, error))
+        int count = last ? 1 : count_at_once(options, best, i, after);
+        if (!mtf_variants_try(options, best, first, count, &after, error))
             return false;
-        i = last ? n : i + most;
+        i = last ? n : i + count;
     }
     return true;
 }
