@@ -100,8 +100,7 @@ static void assert_same_prices(GRand *rand, const MtfPricer *pricer, const MtfMe
 }
 
 /* Over steps that recompute and that do not, of networks with windows, loops, experts and attention. */
-static void operations_of_equal_texts_cost_the_same(void **state) {
-    (void)state;
+TEST(operations_of_equal_texts_cost_the_same) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(3);
     g_autoptr(MtfMachine) machine = mtf_planning_machine("v100", "pytorch", NULL);
     MtfMesh mesh;
@@ -135,8 +134,7 @@ static void operations_of_equal_texts_cost_the_same(void **state) {
 }
 
 /* Of another mesh, of another operation, and where it lies otherwise nothing is known. */
-static void nothing_is_known_of_others(void **state) {
-    (void)state;
+TEST(nothing_is_known_of_others) {
     g_autoptr(MtfOperationPrices) prices = mtf_operation_prices_new();
     g_autoptr(MtfGraph) graph = step_of(&mtf_model_llama, MTF_RECOMPUTE_NONE);
     g_autofree int *updated = mtf_graph_next_values(graph);
@@ -169,8 +167,7 @@ static void nothing_is_known_of_others(void **state) {
 }
 
 /* Searches of other variants of a step find with shared prices what each finds alone. */
-static void shared_prices_of_operations_change_no_answer(void **state) {
-    (void)state;
+TEST(shared_prices_of_operations_change_no_answer) {
     g_autoptr(MtfMachine) machine = mtf_planning_machine("v100", "pytorch", NULL);
     g_autoptr(MtfOperationPrices) operations = mtf_operation_prices_new();
     g_autoptr(GArray) meshes = mtf_mesh_shapes(4, 2);
@@ -194,13 +191,4 @@ static void shared_prices_of_operations_change_no_answer(void **state) {
         mtf_rule_answer_clear(&alone);
         mtf_rule_answer_clear(&shared);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(operations_of_equal_texts_cost_the_same),
-        cmocka_unit_test(nothing_is_known_of_others),
-        cmocka_unit_test(shared_prices_of_operations_change_no_answer),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -587,7 +587,7 @@ TEST(a_mesh_in_order_is_priced_once) {
 TEST(a_mesh_that_costs_too_much_is_left) {
     g_autoptr(MtfGraph) graph = graph_of(6);
     g_autoptr(GArray) meshes = mtf_test_meshes("rows:2;cols:2");
-    g_autoptr(MtfRulePrices) prices = mtf_rule_prices_new(graph);
+    g_autoptr(MtfRulePrices) prices = mtf_rule_prices_new(graph, NULL);
     g_autofree unsigned *allowed = g_new(unsigned, graph->dimensions->len);
     MtfPricer pricer;
     MtfRuleTablesOptions options = {
