@@ -104,6 +104,7 @@ typedef enum {
     MTF_MIXER_SCAN,        /* numbers of each feature that forget as what is read says (Mamba) */
     MTF_MIXER_HEAD_SCAN,   /* the same, alike for all features of a head (Mamba 2) */
     MTF_MIXER_LIGHTNING,   /* a matrix of each head that forgets at a speed of its own (MiniMax) */
+    MTF_MIXER_GATED,       /* a number of each feature that forgets as gates say (RecurrentGemma) */
 } MtfMixerKind;
 
 typedef struct {
@@ -128,7 +129,8 @@ typedef struct {
     const char *in, *gate, *correct, *forget;
     const char *convolution, *norm, *out;
     const char *forget_rate, *forget_bias, *skip; /* whole names */
-    const char *read, *step;                      /* of MTF_MIXER_SCAN */
+    const char *read,
+        *step; /* of MTF_MIXER_SCAN; of MTF_MIXER_GATED gates, of inputs and of what is forgotten */
 } MtfMixer;
 
 /* A stack of equal layers. */

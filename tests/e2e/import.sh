@@ -72,6 +72,11 @@ count qwen2.5-vl-7b 7615616512 '{"model_type":"qwen2_5_vl","text_config":{"model
 count gemma3n-e4b $((262400 * 2048 + 262144 * 35 * 256 + 2048 * 35 * 256 + 256 + 6 * 2048 * 2048 + 2048 + 35 * (2 * 2048 * 2048 + 256 +
   3 * 2048 * 16384 + 2 * 2048 * 64 + 4 * 2048 + 20 * 4 + 2 * 2048 * 256 + 8 * 2048) + 20 * (2 * 2048 * 512 + 256))) '{"model_type":"gemma3n",
   "text_config":{"model_type":"gemma3n_text"},"vision_config":{},"audio_config":{}}'
+# A table of 256000 x 2560; in each of 26 layers 3 2560 7680 and their biases, two norms; in 18 three matrices of 2560^2 with biases, 4
+# places of each feature and its bias, two gates of ten blocks of 256 with biases, a rate; in 8 q and o of 2560^2, k and v of one head, o's bias.
+count recurrentgemma-2b $((256000 * 2560 + 26 * (3 * 2560 * 7680 + 2 * 7680 + 2560 + 2 * 2560) + 18 * (3 * 2560 * 2560 + 3 * 2560 + 5 * 2560 +
+  2 * (10 * 256 * 256 + 2560) + 2560) + 8 * (2 * 2560 * 2560 + 2 * 2560 * 256 + 2560) + 2560)) '{"model_type":"recurrent_gemma",
+  "num_key_value_heads":1,"intermediate_size":15360,"block_types":["recurrent","recurrent","attention"],"_block_types":["recurrent","recurrent","attention"]}'
 count smollm2-135m 134515008 '{"model_type":"llama","is_llama_config":true,"rope_interleaved":false,"hidden_size":576,
   "intermediate_size":1536,"num_attention_heads":9,"num_hidden_layers":30,"num_key_value_heads":3,"tie_word_embeddings":true,
   "vocab_size":49152,"transformers.js_config":{"kv_cache_dtype":{"fp16":"float16"}}}'

@@ -180,6 +180,15 @@ static MtfGraph *build(const MtfModelSettings *s, GError **error) {
                         s->choices, s->experts);
         return NULL;
     }
+    int64_t made = s->projection > 0 ? s->projection : s->hidden;
+    if (made != s->d_model) {
+        mtf_input_error(error,
+                        "--%s: what a layer makes, %" PRId64
+                        " features, is added to the embedding's, --d-model %" PRId64
+                        ": give as many",
+                        s->projection > 0 ? "projection" : "hidden", made, s->d_model);
+        return NULL;
+    }
     MtfParts *p = mtf_parts_new();
     MtfRecurrent m;
     int loss = -1;

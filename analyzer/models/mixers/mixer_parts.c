@@ -16,6 +16,8 @@ int mtf_assembly_mixer(MtfAssembly *m, int x) {
         return mtf_mixer_head_scan(m, x);
     case MTF_MIXER_LIGHTNING:
         return mtf_mixer_lightning(m, x);
+    case MTF_MIXER_GATED:
+        return mtf_mixer_gated_recurrence(m, x);
     }
     g_assert_not_reached();
 }

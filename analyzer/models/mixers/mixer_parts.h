@@ -83,4 +83,12 @@ int mtf_mixer_head_scan(MtfAssembly *m, int x);
  * with q, k and v silu of one matrix, head by head. The result is out(norm(o) sigmoid(gate(x))). */
 int mtf_mixer_lightning(MtfAssembly *m, int x);
 
+/* The real-gated linear recurrence (De and others, Griffin, 2024, equations 1 to 4) as RecurrentGemma has it. Each feature
+ * keeps a number h:
+ *
+ *     h' = a h + sqrt(1 - a^2) i u        a = e^(-8 softplus(rate) r)        r, i = sigmoid(W u + b), block by block
+ *
+ * with u from a convolution of each feature, and h' = i u at the first place. The result is out(h' f(gate(x))). */
+int mtf_mixer_gated_recurrence(MtfAssembly *m, int x);
+
 #endif

@@ -2,6 +2,7 @@
 /* Decoders whose layers are of several kinds: scans, attention, and feed-forward layers of several sorts. */
 #include "analyzer/models/types/type_parts.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- Jamba ----------------------------------------------------------------------------------- */
@@ -227,8 +228,85 @@ static void read_nemotron_h(MtfConfig *c, MtfArchitecture *n) {
     mtf_type_ignore_scan(c);
 }
 
+/* ---- RecurrentGemma -------------------------------------------------------------------------- */
+
+/* "block_types", words that repeat; the layers that are recurrent have the mixer. */
+static void read_block_types(MtfConfig *c, MtfStack *s) {
+    MtfJson list, item;
+    bool recurrent[MTF_MOST_LAYERS] = { true, true, false };
+    int64_t n = 3;
+    const char *word = "";
+    if (mtf_config_find(c, "block_types", &list)) {
+        n = 0;
+        c->failed = c->failed || !mtf_json_array(&list, c->error);
+        for (bool more = !c->failed && mtf_json_first(&list, &item);
+             more && !c->failed && n < MTF_MOST_LAYERS; more = mtf_json_next(&item), n++) {
+            c->failed = !mtf_json_string(&item, &word, c->error);
+            recurrent[n] = !c->failed && strcmp(word, "recurrent") == 0;
+            if (!c->failed && !recurrent[n] && strcmp(word, "attention") != 0)
+                mtf_config_fail(c, "block_types", "\"%s\" is none of recurrent and attention",
+                                word);
+        }
+    }
+    if (n == 0)
+        mtf_config_fail(c, "block_types", "recurrent and attention are expected");
+    for (int64_t layer = 0; layer < s->layers && n > 0; layer++)
+        if (recurrent[layer % n])
+            mtf_layers_add(s->mixer.layers, layer);
+    mtf_type_ignore(c, (const char *const[]){ "_block_types", NULL });
+}
+
+/* Two gated recurrences, then attention to what is near, of whose heads half turns; Gemma's norms and embeddings. */
+static void read_recurrent_gemma(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = {
+        256000, 2560, 7680, 26, 10, 0, 0, 8192, 1e-6, 1e4, true
+    };
+    MtfStack *s = &n->decoder;
+    MtfMixer *mixer = &s->mixer;
+    s->rotary_share = 0.5;
+    mtf_type_llama(c, n, &standard);
+    mtf_type_attention_bias(c, s);
+    s->o_bias = s->ffn_bias = true;
+    s->d_ff /= 2;
+    n->norm_plus_one = true;
+    n->embedding_scale = sqrt((double)n->d_model);
+    n->logit_softcap = mtf_config_number(c, "logits_soft_cap", 30);
+    s->activation = mtf_config_activation(c, "hidden_activation", "gelu_pytorch_tanh");
+    s->window = mtf_config_size(c, "attention_window_size", 2048);
+    s->window_rule = MTF_WINDOW_ALL;
+    mixer->kind = MTF_MIXER_GATED;
+    mixer->d_inner = mtf_config_size(c, "lru_width", n->d_model);
+    mixer->value_heads = s->heads;
+    mixer->taps = mtf_config_size(c, "conv1d_width", 4);
+    mixer->bias = mixer->convolution_bias = true;
+    mixer->in = "temporal_block.linear_x";
+    mixer->gate = "temporal_block.linear_y";
+    mixer->convolution = "temporal_block.conv_1d";
+    mixer->step = "temporal_block.rg_lru.recurrent_gate";
+    mixer->read = "temporal_block.rg_lru.input_gate";
+    mixer->forget_rate = "temporal_block.rg_lru.recurrent_param";
+    mixer->out = "temporal_block.linear_out";
+    if (mixer->d_inner % s->heads != 0 || s->d_ff < 1)
+        mtf_config_fail(c, "lru_width", "a multiple of num_attention_heads is expected");
+    read_block_types(c, s);
+    s->names.q = "temporal_block.q_proj";
+    s->names.k = "temporal_block.k_proj";
+    s->names.v = "temporal_block.v_proj";
+    s->names.o = "temporal_block.o_proj";
+    s->names.gate = "mlp_block.gate_proj";
+    s->names.up = "mlp_block.up_proj";
+    s->names.down = "mlp_block.down_proj";
+    s->names.before_attention = "temporal_pre_norm";
+    s->names.before_ffn = "channel_pre_norm";
+    s->names.final_norm = "model.final_norm";
+    mtf_type_ignore(c,
+                    (const char *const[]){ "w_init_variance_scale", "final_w_init_variance_scale",
+                                           "embeddings_scale_by_sqrt_dim", NULL });
+}
+
 const MtfArchitectureType mtf_hybrid_types[] = {
     { "jamba", read_jamba },
     { "nemotron_h", read_nemotron_h },
+    { "recurrent_gemma", read_recurrent_gemma },
     { NULL, NULL },
 };

@@ -1482,6 +1482,51 @@ def gemma3n(w, c, tokens):
     return torch.tanh(x / c["final_logit_softcapping"]) * c["final_logit_softcapping"]
 
 
+def recurrent_gemma(w, c, tokens):
+    """Gated recurrences, place after place, and attention to what is near (modeling_recurrent_gemma.py)."""
+    h, heads, kv, wide = c["hidden_size"], c["num_attention_heads"], c["num_key_value_heads"], c["lru_width"]
+    width, f = h // heads, c["intermediate_size"] // 2
+
+    def norm(name, x):
+        return rms_norm(x, 1 + w(name + ".weight", h, scale=0.2), c["rms_norm_eps"])
+
+    def gate(p, u):
+        size = wide // heads
+        y = torch.einsum("lni,nio->lno", u.view(-1, heads, size), w(p + "_weight", heads, size, size, scale=0.5))
+        return torch.sigmoid(y + w(p + "_bias", heads, size, scale=0.3)).reshape(-1, wide)
+
+    def recurrence(p, x):
+        u = linear(w, p + "linear_x", x, wide, True)
+        kernel = w(p + "conv_1d.weight", wide, 1, c["conv1d_width"], scale=0.4)
+        u = torch.nn.functional.conv1d(torch.nn.functional.pad(u.T[None], (c["conv1d_width"] - 1, 0)), kernel,
+                                       w(p + "conv_1d.bias", wide, scale=0.3), groups=wide)[0].T
+        log = -8 * gate(p + "rg_lru.recurrent_gate", u) * torch.nn.functional.softplus(w(p + "rg_lru.recurrent_param", wide, scale=0.5))
+        share = torch.sqrt(1 - torch.exp(2 * log))
+        share[0] = 1
+        taken, state, told = share * u * gate(p + "rg_lru.input_gate", u), torch.zeros(wide), []
+        for place in range(len(u)):
+            state = torch.exp(log[place]) * state + taken[place]
+            told.append(state)
+        return linear(w, p + "linear_out", torch.stack(told) * gelu_tanh(linear(w, p + "linear_y", x, wide, True)), h, True)
+
+    def attention(p, x):
+        q, k = (rotate(heads_of(linear(w, p + name, x, n * width), n), c) for name, n in (("q_proj", heads), ("k_proj", kv)))
+        y = attend(q, k, heads_of(linear(w, p + "v_proj", x, kv * width), kv), 1 / math.sqrt(width), window=c["attention_window_size"])
+        return linear(w, p + "o_proj", joined(y), h, True)
+
+    table = w("model.embed_tokens.weight", c["vocab_size"], h, scale=0.5)
+    x = table[tokens] * math.sqrt(h)
+    for i in range(c["num_hidden_layers"]):
+        p, kind = f"model.layers.{i}.", c["block_types"][i % len(c["block_types"])]
+        part = recurrence if kind == "recurrent" else attention
+        x = x + part(p + "temporal_block.", norm(p + "temporal_pre_norm", x))
+        y = norm(p + "channel_pre_norm", x)
+        y = gelu_tanh(linear(w, p + "mlp_block.gate_proj", y, f, True)) * linear(w, p + "mlp_block.up_proj", y, f, True)
+        x = x + linear(w, p + "mlp_block.down_proj", y, h, True)
+    logits = norm("model.final_norm", x) @ table.T
+    return torch.tanh(logits / c["logits_soft_cap"]) * c["logits_soft_cap"]
+
+
 def falcon_h1(w, c, tokens):
     """Attention beside a scan of Mamba 2 in every layer, and a factor of everything that a matrix makes (modeling_falcon_h1.py)."""
     h, heads, kv, width = c["hidden_size"], c["num_attention_heads"], c["num_key_value_heads"], c["head_dim"]
@@ -2552,6 +2597,10 @@ GEMMA4 = {**LLAMA, "num_hidden_layers": 4, "head_dim": 8, "global_head_dim": 16,
           "vocab_size_per_layer_input": 50, "hidden_size_per_layer_input": 6, "final_logit_softcapping": 3.0}
 
 MODELS = {
+    "recurrent_gemma": (recurrent_gemma, {"hidden_size": 24, "intermediate_size": 80, "num_hidden_layers": 4, "num_attention_heads": 2,
+                                          "num_key_value_heads": 1, "vocab_size": 50, "lru_width": 32, "attention_window_size": 5, "conv1d_width": 4,
+                                          "block_types": ["recurrent", "recurrent", "attention"], "partial_rotary_factor": 0.5, "rope_theta": 100.0,
+                                          "rms_norm_eps": 1e-6, "logits_soft_cap": 3.0, "hidden_activation": "gelu_pytorch_tanh"}),
     "gemma3n_text": (gemma3n, {**LLAMA, "num_hidden_layers": 4, "head_dim": 8, "tie_word_embeddings": True, "sliding_window": 5,
                                "layer_types": ["sliding_attention", "full_attention", "sliding_attention", "full_attention"],
                                "num_kv_shared_layers": 2, "hidden_activation": "gelu_pytorch_tanh", "intermediate_size": [40, 40, 40, 40],
