@@ -5,6 +5,7 @@
 #include "layouts/base/command_manual.h"
 #include "layouts/base/nearest_name.h"
 #include "layouts/base/output_guard.h"
+#include "layouts/base/terminal_lines.h"
 
 #include <malloc.h>
 #include <stdio.h>
@@ -111,6 +112,7 @@ static void keep_freed_memory(void) {
 int main(int argc, char **argv) {
     keep_freed_memory();
     g_set_prgname("meshtf-plan");
+    mtf_terminal_lines_begin();
     mtf_output_guard_begin();
     if (argc < 2) {
         fputs("meshtf-plan: a command is missing (see meshtf-plan --help)\n", stderr);
