@@ -68,14 +68,21 @@ for layers in 250 500 1000; do
 done
 most=
 
-# wide NAME MACHINE MODEL...: images, volumes and experts on 64 devices, V100 in float32.
-wide() {
-    name=$1 machine=$2
-    shift 2
+# on NAME MACHINE DEVICES MODEL...: a family's model on so many devices, V100 in float32.
+on() {
+    name=$1 machine=$2 devices=$3
+    shift 3
     meshtf-plan model "$@" -o "$dir/graph.json" >/dev/null
     set --
     [ "$machine" != v100 ] || set -- --precision f32
-    row "$name, 64 $machine" 0.01 --devices 64 --machine "$machine" "$@"
+    row "$name, $devices $machine" 0.01 --devices "$devices" --machine "$machine" "$@"
+}
+
+# wide NAME MACHINE MODEL...: images, volumes and experts on 64 devices.
+wide() {
+    name=$1 machine=$2
+    shift 2
+    on "$name" "$machine" 64 "$@"
 }
 
 echo 'wide problems: many ways for each layer'
@@ -95,4 +102,15 @@ meshtf-plan model gshard --preset moe-2048e-36l -o "$dir/graph.json" >/dev/null
 row 'GShard 600B, 2048 TPU v3' 0.01 --devices 2048 --machine tpu-v3
 meshtf-plan model transformer-lm --preset size0 --layers 12 -o "$dir/graph.json" >/dev/null
 row '12 layers, 8x8x8 TPU v4' 0.01 --mesh 'a:8;b:8;c:8' --machine tpu-v4
+
+echo 'sizes that nobody asked for by name'
+on 'Llama 3 8B, texts of 8192' h100 64 llama --preset llama3-8b --batch 256 --length 8192
+on 'Qwen3 30B-A3B, texts of 4096' h100 64 qwen --preset qwen3-30b-a3b --batch 512 --length 4096
+on 'DeepSeek-V3, texts of 4096' h800 2048 deepseek --preset deepseek-v3 --batch 3840 --length 4096
+on 'Mixtral 8x22B, texts of 4096' h100 512 mixtral --preset mixtral-8x22b --batch 1024 --length 4096
+on 'T5 11B' tpu-v3 512 t5 --preset t5-11b --batch 2048 --length 512
+on 'ResNet-152, batch 4000' v100 1000 resnet --preset resnet-152 --batch 4000
+on 'DenseNet-161, batch 1024' v100 256 densenet --preset densenet-161 --batch 1024
+on 'U-Net 3-D of 512, batch 4' v100 512 unet --preset unet-3d --image 512 --batch 4
+on 'CosmoFlow of 512, batch 64' v100 512 cosmoflow --preset cosmoflow-512 --batch 64
 exit "$failed"
