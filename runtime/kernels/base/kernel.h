@@ -67,8 +67,8 @@ typedef struct {
     int64_t element; /* of a loop: what this iteration is about (layouts/graph/loops.h); else 0 */
     bool continues;  /* output 0 holds what was folded before, to which this is added
                         (fused_groups.h) */
-    void *prepared;  /* by mtf_kernel_prepare, or NULL: the kernel then prepares itself */
-    void *workspace; /* of a prepared call: what mtf_kernel_prepare asked for */
+    void *prepared;  /* by mtf_kernel_prepare, of kernels that have something to work out */
+    void *workspace; /* what it asked for */
     const MtfProgressHook *progress; /* or NULL */
 } MtfKernelCall;
 
@@ -102,7 +102,7 @@ typedef struct {
 typedef struct {
     int kind; /* MtfOperationKind */
     MtfKernel kernel;
-    /* For calls that are made ready (mtf_kernel_prepare); NULL in most. */
+    /* What every call of this kernel wants first (mtf_kernel_prepare); NULL in most. */
     void *(*prepare)(const MtfKernelCall *call, int64_t *workspace_bytes);
     void (*release)(void *prepared);
     MtfKernelTrial trial; /* without input and output: its time follows from other tables or

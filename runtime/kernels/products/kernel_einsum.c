@@ -8,10 +8,6 @@
 #include "runtime/kernels/base/kernel_nest.h"
 #include "runtime/kernels/products/kernel_products.h"
 
-#include <stdlib.h>
-
-#define PAGE 4096
-
 /* Where a place's elements are: in an input, the output, or `offset` bytes into scratch. */
 enum { IN_OUTPUT = -1, IN_SCRATCH = -2 };
 
@@ -344,7 +340,8 @@ static void einsum_release(void *prepared) {
 
 /* ---- Running ------------------------------------------------------------------------------- */
 
-static void run_prepared(const MtfKernelCall *call, const Einsum *e) {
+static void einsum_kernel(const MtfKernelCall *call) {
+    const Einsum *e = call->prepared;
     for (guint p = 0; p < e->places->len; p++) {
         const Place *place = &g_array_index(e->places, Place, p);
         e->operands[p].data = place->where == IN_SCRATCH  ? (char *)call->scratch + place->offset
@@ -355,20 +352,6 @@ static void run_prepared(const MtfKernelCall *call, const Einsum *e) {
         const Action *action = &g_array_index(e->actions, Action, i);
         action->run(action, e->operands, call);
     }
-}
-
-static void einsum_kernel(const MtfKernelCall *call) {
-    if (call->prepared != NULL) {
-        run_prepared(call, call->prepared);
-        return;
-    }
-    int64_t bytes;
-    MtfKernelCall own = *call;
-    own.prepared = einsum_prepare(call, &bytes);
-    own.workspace = aligned_alloc(PAGE, (size_t)((bytes + PAGE) / PAGE * PAGE));
-    run_prepared(&own, own.prepared);
-    free(own.workspace);
-    einsum_release(own.prepared);
 }
 
 const MtfKernelRow mtf_einsum_kernels[] = {

@@ -5,10 +5,8 @@
 #include "runtime/kernels/products/kernel_products.h"
 #include "runtime/kernels/products/skinny_rows.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-#define PAGE 4096
 #define ROWS 512         /* of x at a time */
 #define PANEL (1 << 18)  /* elements of the matrix at a time, or */
 #define LEAST_COLUMNS 16 /* … this many columns */
@@ -199,7 +197,7 @@ static void run_double(const Quantized *q, const MtfKernelCall *call) {
         }
 }
 
-static void run_prepared(const MtfKernelCall *call) {
+static void quantized_einsum_kernel(const MtfKernelCall *call) {
     const Quantized *q = call->prepared;
     const MtfOperand *y = &call->outputs[0];
     int64_t elements = q->y_rows.n * q->y_columns.n;
@@ -209,20 +207,6 @@ static void run_prepared(const MtfKernelCall *call) {
         run_double(q, call);
     else if (elements > 0)
         run_single(q, call);
-}
-
-static void quantized_einsum_kernel(const MtfKernelCall *call) {
-    int64_t bytes;
-    MtfKernelCall own = *call;
-    if (call->prepared != NULL) {
-        run_prepared(call);
-        return;
-    }
-    own.prepared = quantized_prepare(call, &bytes);
-    own.workspace = aligned_alloc(PAGE, (size_t)((bytes + PAGE) / PAGE * PAGE));
-    run_prepared(&own);
-    free(own.workspace);
-    quantized_release(own.prepared);
 }
 
 const MtfKernelRow mtf_quantized_kernels[] = {

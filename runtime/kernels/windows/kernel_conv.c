@@ -9,7 +9,6 @@
 #include "runtime/kernels/windows/unrolled_conv.h"
 #include "runtime/kernels/windows/window_nest.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -241,25 +240,12 @@ static void convolve(const MtfKernelCall *call, const Prepared *p) {
         mtf_operand_copy(side[made], &operand[made]);
 }
 
-static void run_prepared(const MtfKernelCall *call, const Prepared *p) {
+static void conv_kernel(const MtfKernelCall *call) {
+    const Prepared *p = call->prepared;
     if (has_way(p))
         convolve(call, p);
     else
         convolve_plainly(call);
-}
-
-static void conv_kernel(const MtfKernelCall *call) {
-    if (call->prepared != NULL) {
-        run_prepared(call, call->prepared);
-        return;
-    }
-    int64_t bytes;
-    MtfKernelCall own = *call;
-    own.prepared = conv_prepare(call, &bytes);
-    own.workspace = aligned_alloc(PAGE, (size_t)((bytes + PAGE) / PAGE * PAGE));
-    run_prepared(&own, own.prepared);
-    free(own.workspace);
-    conv_release(own.prepared);
 }
 
 const MtfKernelRow mtf_conv_kernels[] = {

@@ -10,6 +10,7 @@
 
 #define GUARD 64 /* bytes on each side that nobody may touch */
 #define GUARD_BYTE 0x5a
+#define PAGE 4096 /* of a workspace */
 
 typedef struct {
     const MtfGraph *graph;
@@ -209,7 +210,11 @@ static void run_part(const Run *run, double *const *values, double **results) {
                            .scratch_bytes = scratch,
                            .seed = run->slicing->seed,
                            .step = run->slicing->step };
+    int64_t workspace = mtf_kernel_prepare(&call);
+    call.workspace = g_aligned_alloc(1, (gsize)workspace + PAGE, PAGE);
     mtf_kernel(operation->kind)(&call);
+    mtf_kernel_release(&call);
+    g_aligned_free(call.workspace);
     bool largest = mtf_operation_row(operation->kind)->reduction == MTF_REDUCE_MAX;
     for (int j = 0; j < operation->n_outputs; j++) {
         combine(&outputs[j], largest, results[j]);
