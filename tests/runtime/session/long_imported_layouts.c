@@ -96,10 +96,8 @@ static void layouts_of_a_model_give_its_losses(void **state) {
     model.data = open_data(*state, model.graph, &error);
     if (model.data == NULL)
         fail_msg("%s: %s", config, error->message);
-    MtfMesh alone = { 0 };
     g_autoptr(GRand) random = g_rand_new_with_seed(7);
-    g_autoptr(MtfLayout) whole = mtf_random_rule_layout(random, model.graph, &alone);
-    mtf_layout_losses(&model, whole, LAYOUT_STEPS, false, model.losses);
+    mtf_losses_alone(&model, LAYOUT_STEPS);
     assert_true(isfinite(model.losses[LAYOUT_STEPS - 1]));
     assert_true(model.losses[LAYOUT_STEPS - 1] != model.losses[0]);
     mtf_check_layout_draws(&model, random, DRAWS, LAYOUT_STEPS, MTF_F64);

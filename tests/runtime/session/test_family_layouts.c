@@ -5,8 +5,6 @@
 
 #include "analyzer/models/model_family.h"
 #include "analyzer/training/training_graph.h"
-#include "layouts/placement/layout.h"
-#include "tests/support/cases/random_layout.h"
 #include "tests/support/draws.h"
 #include "tests/support/losses/layout_losses.h"
 
@@ -15,8 +13,6 @@
 
 #define SEED 11
 #define STEPS 6
-
-static const int devices[] = { 2, 3, 4, 6, 8 };
 
 static MtfGraph *training_graph(const char *family_name, const char *const *changes) {
     g_autoptr(GError) error = NULL;
@@ -42,18 +38,8 @@ static void check_family(const char *family, const char *const *changes, const c
     model.data = mtf_data_open(model.graph, data, SEED, &error);
     if (model.data == NULL)
         fail_msg("%s", error->message);
-    MtfMesh alone;
-    assert_true(mtf_mesh_parse("", 0, &alone, NULL));
-    g_autoptr(GRand) random = g_rand_new_with_seed(7);
-    g_autoptr(MtfLayout) whole = mtf_random_rule_layout(random, model.graph, &alone);
-    mtf_layout_losses(&model, whole, STEPS, false, model.losses);
-    for (int draw = 0; draw < mtf_draws(draws); draw++) {
-        MtfMesh mesh = mtf_random_mesh(random, devices[draw % 5]);
-        g_autoptr(MtfLayout) layout =
-            (draw % 2 == 0 ? mtf_random_rule_layout : mtf_random_free_layout)(random, model.graph,
-                                                                              &mesh);
-        mtf_check_layout_losses(&model, layout, STEPS, MTF_F64);
-    }
+    mtf_losses_alone(&model, STEPS);
+    mtf_check_drawn_losses(&model, mtf_draws(draws), STEPS, MTF_F64);
     mtf_loss_model_clear(&model);
 }
 

@@ -6,7 +6,6 @@
 
 #include "analyzer/import/model_import.h"
 #include "analyzer/training/training_graph.h"
-#include "tests/support/cases/random_layout.h"
 #include "tests/support/losses/layout_losses.h"
 
 #include <string.h>
@@ -34,24 +33,15 @@ static MtfGraph *training_graph(const char *config) {
     return mtf_training_graph(forward, NULL);
 }
 
-/* Under drawn layouts of one to eight processors, rule and free layouts in turn. */
+/* Under drawn layouts of two to eight processors, rule and free layouts in turn. */
 static void losses_are_those_of_one_processor(const char *config) {
     g_autoptr(GError) error = NULL;
     MtfLossModel model = { .graph = training_graph(config) };
     model.data = mtf_data_open(model.graph, "LICENSE", 11, &error);
     if (model.data == NULL)
         fail_msg("%s", error->message);
-    MtfMesh alone = { 0 };
-    g_autoptr(GRand) random = g_rand_new_with_seed(7);
-    g_autoptr(MtfLayout) whole = mtf_random_rule_layout(random, model.graph, &alone);
-    mtf_layout_losses(&model, whole, STEPS, false, model.losses);
-    for (int draw = 0; draw < DRAWS; draw++) {
-        MtfMesh mesh = mtf_random_mesh(random, 1 + draw % 8);
-        g_autoptr(MtfLayout) layout =
-            (draw % 2 == 0 ? mtf_random_rule_layout : mtf_random_free_layout)(random, model.graph,
-                                                                              &mesh);
-        mtf_check_layout_losses(&model, layout, STEPS, MTF_F64);
-    }
+    mtf_losses_alone(&model, STEPS);
+    mtf_check_drawn_losses(&model, DRAWS, STEPS, MTF_F64);
     mtf_loss_model_clear(&model);
 }
 

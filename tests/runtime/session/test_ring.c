@@ -6,7 +6,6 @@
 
 #include "layouts/execution/key_ring.h"
 #include "layouts/graph/operation_table.h"
-#include "layouts/placement/rules.h"
 #include "tests/support/cases/training_plan.h"
 #include "tests/support/losses/layout_losses.h"
 
@@ -51,11 +50,7 @@ static void drop_shares(MtfLossModel *model) {
         op->attributes.rate = 0.3;
         op->attributes.stream = g_strdup("dropped");
     }
-    MtfMesh mesh;
-    assert_true(mtf_mesh_parse("ring:1", 0, &mesh, NULL));
-    g_autoptr(MtfRules) none = mtf_rules_parse(model->graph, &mesh, "", NULL, NULL);
-    g_autoptr(MtfLayout) layout = mtf_layout_from_rules(model->graph, &mesh, none);
-    mtf_layout_losses(model, layout, LAYOUT_STEPS, false, model->losses);
+    mtf_losses_alone(model, LAYOUT_STEPS);
     assert_true(model->losses[0] != first);
 }
 
@@ -75,6 +70,6 @@ TEST(rings_drop_the_shares_of_whole_attention) {
 TEST(drawn_layouts_of_rings_give_the_losses_of_whole_attention) {
     MtfLossModel model;
     ring_model(&model, MTF_F64, 4);
-    mtf_check_drawn_losses(&model, MTF_F64);
+    mtf_check_drawn_losses(&model, 30, 3, MTF_F64);
     mtf_loss_model_clear(&model);
 }

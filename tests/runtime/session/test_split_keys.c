@@ -40,6 +40,6 @@ TEST(split_keys_give_the_losses_of_whole_ones) {
 TEST(drawn_layouts_of_split_keys_give_the_losses_of_whole_ones) {
     MtfLossModel model;
     split_model(&model, MTF_F64, 4);
-    mtf_check_drawn_losses(&model, MTF_F64);
+    mtf_check_drawn_losses(&model, 30, 3, MTF_F64);
     mtf_loss_model_clear(&model);
 }

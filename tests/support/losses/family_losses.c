@@ -67,10 +67,7 @@ void mtf_family_model_init(MtfLossModel *model, const MtfFamilyCase *wanted) {
                                                 : mtf_data_open(model->graph, text, SEED, &error);
     if (model->data == NULL)
         fail_msg("%s: %s", wanted->family->name, error->message);
-    MtfMesh alone = { 0 };
-    g_autoptr(GRand) random = g_rand_new_with_seed(1);
-    g_autoptr(MtfLayout) whole = mtf_random_rule_layout(random, model->graph, &alone);
-    mtf_layout_losses(model, whole, wanted->steps, false, model->losses);
+    mtf_losses_alone(model, wanted->steps);
 }
 
 void mtf_check_family_layouts(const MtfFamilyCase *wanted, int draws) {

@@ -45,6 +45,12 @@ void mtf_layout_losses(const MtfLossModel *model, const MtfLayout *layout, int s
     }
 }
 
+void mtf_losses_alone(MtfLossModel *model, int steps) {
+    const MtfMesh alone = { 0 };
+    g_autoptr(MtfLayout) whole = mtf_layout_new(model->graph, &alone);
+    mtf_layout_losses(model, whole, steps, false, model->losses);
+}
+
 static bool reads_text(const MtfGraph *graph) {
     for (int t = 0; t < (int)graph->tensors->len; t++)
         if (mtf_graph_tensor(graph, t)->source == MTF_SOURCE_INPUT &&
@@ -67,7 +73,7 @@ void mtf_loss_model_init(MtfLossModel *model, const char *graph, const char *siz
         mtf_data_open(model->graph, reads_text(model->graph) ? "LICENSE" : NULL, SEED, &error);
     if (model->data == NULL)
         fail_msg("%s", error->message);
-    mtf_layout_losses(model, plan->layout, LAYOUT_STEPS, false, model->losses);
+    mtf_losses_alone(model, LAYOUT_STEPS);
     assert_true(model->losses[LAYOUT_STEPS - 1] < model->losses[0]);
 }
 
@@ -135,14 +141,14 @@ void mtf_check_rule_losses(const MtfLossModel *model, const char *mesh, const ch
     mtf_check_layout_losses(model, layout, dtype == MTF_BF16 ? 3 : LAYOUT_STEPS, dtype);
 }
 
-void mtf_check_drawn_losses(const MtfLossModel *model, MtfDtype dtype) {
+void mtf_check_drawn_losses(const MtfLossModel *model, int draws, int steps, MtfDtype dtype) {
     static const int devices[] = { 2, 3, 4, 6, 8 };
     g_autoptr(GRand) random = g_rand_new_with_seed(12);
-    for (int draw = 0; draw < 30; draw++) {
+    for (int draw = 0; draw < draws; draw++) {
         MtfMesh mesh = mtf_random_mesh(random, devices[draw % 5]);
         g_autoptr(MtfLayout) layout = draw % 2 == 0
                                           ? mtf_random_rule_layout(random, model->graph, &mesh)
                                           : mtf_random_free_layout(random, model->graph, &mesh);
-        mtf_check_layout_losses(model, layout, 3, dtype);
+        mtf_check_layout_losses(model, layout, steps, dtype);
     }
 }

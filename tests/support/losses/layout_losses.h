@@ -15,6 +15,9 @@ typedef struct {
     double losses[LAYOUT_STEPS]; /* on one processor */
 } MtfLossModel;
 
+/* Trains a model's graph on its data on one processor, for `steps`, at most 50, that others are compared with. */
+void mtf_losses_alone(MtfLossModel *model, int steps);
+
 /* Trains a library graph of the given sizes ("batch:10;hidden:12") on one processor. */
 void mtf_loss_model_init(MtfLossModel *model, const char *graph, const char *sizes, MtfDtype dtype);
 void mtf_loss_model_clear(MtfLossModel *model);
@@ -40,9 +43,9 @@ double mtf_check_layout_draws(const MtfLossModel *model, GRand *random, int draw
                               MtfDtype dtype);
 
 /* The same of the layout that those rules make on a mesh ("rows:2;cols:2"), of 50 steps (3 in bfloat16),
- * and of 30 drawn ones, rules and free by turns, on 2 to 8 devices, of 3 steps. */
+ * and of `draws` drawn ones, rules and free by turns, on 2 to 8 devices. */
 void mtf_check_rule_losses(const MtfLossModel *model, const char *mesh, const char *rules,
                            MtfDtype dtype);
-void mtf_check_drawn_losses(const MtfLossModel *model, MtfDtype dtype);
+void mtf_check_drawn_losses(const MtfLossModel *model, int draws, int steps, MtfDtype dtype);
 
 #endif
