@@ -198,7 +198,7 @@ test-long: ## the default tests with all random cases, then those that take minu
 	@$(SUBMAKE) $(PARALLEL) tests benches
 	@MTF_LONG=1 sh tests/run_tests.sh $(B) $(call only,$(DEFAULT_TESTS) $(LONG_TESTS))
 
-bench: ## rebuild the numbers of the README (tests/bench/bench_*.sh)
+bench: ## rebuild the tables of tests/bench/README.md (tests/bench/bench_*.sh)
 	@$(SUBMAKE) deps
 	@$(SUBMAKE) $(PARALLEL) programs benches
 	@PATH="$(CURDIR)/$(B):$$PATH"; export PATH; \
