@@ -73,6 +73,27 @@ TEST(sums_of_many_rows_are_rounded_once) {
     }
 }
 
+/* A filter's part that sees padding alone has no gradient, and rows and columns of 1e-30: 1e-30 / 1e-6 1e-30 is 0 in
+ * float32, and 0 / 0 would be no number. */
+TEST(adafactor_leaves_what_has_no_gradient) {
+    static const char text[] =
+        "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'r': 2, 'c': 2}, 'inputs': [{'name': 'g', "
+        "'dims': ['r', 'c'], 'feed': 'features'}, {'name': 'rows', 'dims': ['r'], 'feed': "
+        "'features'}, {'name': 'columns', 'dims': ['c'], 'feed': 'features'}, {'name': 'mean', "
+        "'dims': [], 'feed': 'features'}], 'operations': [{'name': 'u', 'op': "
+        "'adafactor_direction', 'inputs': ['g', 'rows', 'columns', 'mean']}]}";
+    g_autoptr(MtfGraph) graph = mtf_test_graph(text);
+    double g[] = { 0, 0, 0, 3e-3 }, rows[] = { 1e-30, 2e-6 }, columns[] = { 1e-30, 2e-6 };
+    double mean[] = { 1e-6 }, *values[] = { g, rows, columns, mean };
+    double *results[MTF_MAX_OUTPUTS] = { NULL };
+    MtfSlicing slicing = { .parts = { 1, 1 }, .scratch_limit = -1 };
+    mtf_kernel_run_sliced(graph, 0, values, &slicing, results);
+    for (int i = 0; i < 3; i++)
+        assert_true(results[0][i] == 0);
+    assert_true(fabs(results[0][3] - 1.5) < 1e-6); /* 3e-3 / sqrt(2 * 2e-6) */
+    g_free(results[0]);
+}
+
 #define FAR ((INT64_C(1) << 60) + 1) /* which double does not hold */
 
 /* The last element of the kernel's result from `x` and, where there is one, `y` for all rows. */
