@@ -60,7 +60,7 @@ for type in $types; do
         case $type in
         bert | roberta | xlm-roberta | camembert | electra | distilbert | ernie | megatron-bert | roberta-prelayernorm | data2vec-text | \
             xlm-roberta-xl | mpnet | albert | deberta | deberta-v2 | modernbert | eurobert | nomic_bert | esm | vit | deit | dinov2 | dinov2_with_registers | \
-            clip_vision_model | siglip_vision_model)
+            clip_vision_model | clip_text_model | siglip_vision_model)
             logits "$type" "$ranks"
             run meshtf-plan search "$work/$type" --infer decode --devices "$ranks" --machine cpu-host -o "$work/x.json"
             claim "$type: it does not generate, and says so" bad_input

@@ -138,6 +138,7 @@ has_no_parameter_--length vit --length 20
 95_is_odd alexnet --preset bvlc --width 95
 there_are_8 moe-lstm --choices 9
 give_as_many moe-lstm --projection 16
+an_eighth_as_wide cosmoflow --hidden 4
 give_an_even_number,_not_3 gshard --layers 3
 there_is_1 gshard --experts 1
 "0"_is_not_a_whole_number_from_1 bert --preset bert-base --layers 0

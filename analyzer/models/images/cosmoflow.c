@@ -8,6 +8,9 @@
  * more pool behind the sixth convolution, those of 512 another behind the seventh. */
 #include "analyzer/models/images/image_layers.h"
 #include "analyzer/models/model_family.h"
+#include "layouts/base/error.h"
+
+#include <inttypes.h>
 
 #define CONVOLUTIONS 7
 #define SMALLEST 2 /* places a side that come out of the last pool */
@@ -50,6 +53,13 @@ static void add_error(CosmoFlow *c, int y, int64_t outputs) {
 static MtfGraph *build_cosmoflow(CosmoFlow *c, const MtfModelSettings *s, GError **error) {
     static const int widths[CONVOLUTIONS] = { 1, 2, 4, 8, 16, 16, 16 };
     const int64_t size[] = { s->image, s->image, s->image };
+    if (s->hidden < 8) {
+        mtf_input_error(error,
+                        "--hidden: the second dense layer is an eighth as wide as the first, of "
+                        "which 8 features at least are expected, not %" PRId64,
+                        s->hidden);
+        return NULL;
+    }
     mtf_image_net_init(&c->net, 3, s);
     c->net.slope = 0.01;
     MtfImage x = mtf_image_input(&c->net, s->channels, size);

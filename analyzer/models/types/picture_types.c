@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* Encoders of pictures, by their patches. */
+/* Encoders of pictures, by their patches, and CLIP's of texts beside them. */
 #include "analyzer/models/types/encoder_parts.h"
 
 #define PICTURE_CLASSES 1000 /* of ImageNet, where a config does not name its own */
@@ -166,12 +166,50 @@ static void read_siglip_vision(MtfConfig *c, MtfArchitecture *n) {
                          "the features that are read are scores of as many classes");
 }
 
+#define CLIP_TEXT_NAMES                                                                         \
+    .layer = "text_model.encoder.layers.%d.", .q = "self_attn.q_proj", .k = "self_attn.k_proj", \
+    .v = "self_attn.v_proj", .o = "self_attn.out_proj", .before_attention = "layer_norm1",      \
+    .before_ffn = "layer_norm2", .up = "mlp.fc1", .down = "mlp.fc2",                            \
+    .final_norm = "text_model.final_layer_norm",                                                \
+    .positions = "text_model.embeddings.position_embedding"
+
+/* CLIP's tower of texts, which looks back: features, read from a text's last place, through a matrix where there is one,
+ * are scores of as many classes. */
+static void read_clip_text(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfEncoderHead bare[] = { { "CLIPTextModel", { 0 }, NULL, MTF_TELLS_CLASS },
+                                           { .ending = NULL } };
+    MtfStack *s = &n->decoder;
+    n->kind = MTF_ARCHITECTURE_DECODER;
+    n->vocab = mtf_config_size(c, "vocab_size", 49408);
+    n->d_model = mtf_config_size(c, "hidden_size", 512);
+    n->epsilon = mtf_config_number(c, "layer_norm_eps", 1e-5);
+    n->max_positions = n->context = mtf_config_size(c, "max_position_embeddings", 77);
+    n->embedding = "text_model.embeddings.token_embedding";
+    s->layers = mtf_config_count(c, "num_hidden_layers", 12);
+    s->heads = s->kv_heads = mtf_config_size(c, "num_attention_heads", 8);
+    s->d_ff = mtf_config_size(c, "intermediate_size", 2048);
+    s->activation = mtf_config_activation(c, "hidden_act", "quick_gelu");
+    mtf_type_divide_heads(c, n, "num_attention_heads");
+    mtf_type_all_biases(s, true);
+    s->names = (MtfStackNames){ CLIP_TEXT_NAMES };
+    n->class_place = MTF_READ_LAST;
+    n->head_bare = true;
+    n->classes = mtf_config_size(c, "projection_dim", 512);
+    n->head = "text_projection";
+    mtf_config_leave_out(c, "projection_dim", "its features are scores of as many classes");
+    if (mtf_encoder_find_head(c, bare) != NULL) {
+        n->classes = n->d_model;
+        n->head = NULL;
+    }
+}
+
 const MtfArchitectureType mtf_picture_types[] = {
     { "vit", read_vit },
     { "deit", read_deit },
     { "dinov2", read_dinov2 },
     { "dinov2_with_registers", read_dinov2_with_registers },
     { "clip_vision_model", read_clip_vision },
+    { "clip_text_model", read_clip_text },
     { "siglip_vision_model", read_siglip_vision },
     { NULL, NULL },
 };

@@ -2404,6 +2404,22 @@ def tower(w, c, image):
     return linear(w, "visual_projection", x[:1], c["projection_dim"]) if clip else by_probe(w, c, p + "head.", x)
 
 
+def text_tower(w, c, tokens):
+    """CLIP's of texts: features of the last place."""
+    h, n, p = c["hidden_size"], c["num_attention_heads"], "text_model."
+    x = w(p + "embeddings.token_embedding.weight", c["vocab_size"], h, scale=0.5)[tokens]
+    x = x + w(p + "embeddings.position_embedding.weight", c["max_position_embeddings"], h, scale=0.3)[:len(tokens)]
+    for i in range(c["num_hidden_layers"]):
+        q = f"{p}encoder.layers.{i}."
+        y = plain_norm(w, c, q + "layer_norm1", x)
+        parts = [heads_of(linear(w, f"{q}self_attn.{name}_proj", y, h, True), n) for name in "qkv"]
+        x = x + linear(w, q + "self_attn.out_proj", joined(attend(*parts, 1 / math.sqrt(h // n))), h, True)
+        y = linear(w, q + "mlp.fc1", plain_norm(w, c, q + "layer_norm2", x), c["intermediate_size"], True)
+        x = x + linear(w, q + "mlp.fc2", y * torch.sigmoid(1.702 * y), h, True)
+    x = plain_norm(w, c, p + "final_layer_norm", x)[-1:]
+    return x if c["architectures"] == ["CLIPTextModel"] else linear(w, "text_projection", x, c["projection_dim"])
+
+
 def whisper(w, c, sound, tokens):
     """Two convolutions and an encoder of sound, a decoder of text that attends to it."""
     h = c["d_model"]
@@ -2949,6 +2965,12 @@ MODELS = {
     "vit": (vit, {**PICTURE, "layer_norm_eps": 1e-12, **SEVEN}),
     "dinov2": (dinov2, {**PICTURE, **SEVEN, "mlp_ratio": 2, "use_swiglu_ffn": True, "layerscale_value": 1.0, "out_indices": [2]}),
     "dinov2_with_registers": (dinov2, {**PICTURE, **SEVEN, "mlp_ratio": 2, "use_swiglu_ffn": False, "num_register_tokens": 3}),
+    "clip_text_model": (text_tower, {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 3, "vocab_size": 60,
+                                     "max_position_embeddings": 20, "layer_norm_eps": 1e-5, "projection_dim": 10, "hidden_act": "quick_gelu",
+                                     "architectures": ["CLIPTextModelWithProjection"]}),
+    "clip_text_model-bare": (text_tower, {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 1, "num_attention_heads": 3, "vocab_size": 60,
+                                          "max_position_embeddings": 20, "layer_norm_eps": 1e-5, "projection_dim": 10, "hidden_act": "quick_gelu",
+                                          "architectures": ["CLIPTextModel"]}),
     "clip_vision_model": (tower, {**PICTURE, "projection_dim": 10, "architectures": ["CLIPVisionModelWithProjection"]}),
     "clip-classes": (tower, {**SEVEN, "architectures": ["CLIPForImageClassification"], "text_config": {"model_type": "clip_text_model"},
                              "vision_config": {**PICTURE, "model_type": "clip_vision_model", "projection_dim": 10}}),
@@ -3015,10 +3037,10 @@ def write(folder, kind):
         logits = compute(weights, config, sound, tokens[:LENGTH])
         numpy.save(os.path.join(folder, "in-sound.npy"), sound[None].numpy().astype("float32"))
         numpy.save(os.path.join(folder, "in-tokens.npy"), tokens.numpy().astype("int32"))
-    elif any(tells(config, what) for what in ("ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering")):
+    elif any(tells(config, what) for what in ("CLIPTextModel", "CLIPTextModelWithProjection", "ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering")):
         # A label, or where an answer is, and a text, whose first token begins texts of bytes; a text of one class does not
         # fill its row.
-        left, labels = (4, "1") if tells(config, "ForSequenceClassification") else (1, "0 5" if tells(config, "ForQuestionAnswering") else "2")
+        left, labels = (4, "1") if tells(config, "ForSequenceClassification") or compute == text_tower else (1, "0 5" if tells(config, "ForQuestionAnswering") else "2")
         text = bytes(torch.randint(40, 50, (LENGTH - left,), generator=generator).tolist())
         logits = compute(weights, config, torch.tensor([2, *text]))
         with open(os.path.join(folder, "in-text.tsv"), "wb") as file:
