@@ -41,7 +41,7 @@ int64_t mtf_data_example_size(const MtfGraph *graph, int tensor) {
     const MtfShape *shape = &mtf_graph_tensor(graph, tensor)->shape;
     int64_t size = 1;
     for (int i = 1; i < shape->rank; i++)
-        size *= mtf_graph_size(graph, shape->dims[i]);
+        size *= mtf_graph_step_size(graph, shape->dims[i]);
     return size;
 }
 

@@ -2,6 +2,7 @@
 #include "tests/support/cmocka.h"
 
 #include "layouts/base/error.h"
+#include "layouts/graph/microbatches.h"
 #include "layouts/graph/random.h"
 #include "runtime/data/data.h"
 #include "tests/support/cases/parse_graph.h"
@@ -335,6 +336,36 @@ TEST(labels_compared_with_a_range_have_its_classes) {
     assert_int_equal(mtf_data_id_bound(graph, mtf_graph_find_tensor(graph, "moved")), 7);
     assert_int_equal(mtf_data_id_bound(graph, mtf_graph_find_tensor(graph, "kinds")), 7);
     assert_true(mtf_data_id_bound(graph, mtf_graph_find_tensor(graph, "others")) == INT64_MAX);
+}
+
+/* Also of an input whose second dimension is the batch: 12 examples of which the teacher says 5 times something are in
+ * 6 parts what they are in one. */
+TEST(micro_batches_hold_what_the_whole_batch_holds) {
+    const char *text =
+        "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'b': 12, 'd': 5, 'c': 3}, 'inputs': ["
+        "{'name': 'x', 'dims': ['b', 'd'], 'dtype': 'float64', 'feed': 'features'}, {'name': 'ids', "
+        "'dims': ['d', 'b'], 'dtype': 'int32', 'feed': 'labels'}], 'operations': [{'name': 'hot', "
+        "'op': 'one_hot', 'inputs': ['ids'], 'dims': ['d', 'b', 'c']}]}";
+    g_autoptr(MtfGraph) graph = mtf_test_graph(text), divided = mtf_graph_copy(graph);
+    assert_true(mtf_graph_divide_batch(divided, 0, 6, NULL));
+    g_autoptr(MtfData) data = mtf_data_open(graph, NULL, 3, NULL);
+    g_autoptr(MtfData) in_parts = mtf_data_open(divided, NULL, 3, NULL);
+    const int64_t global[2] = { 5, 12 };
+    int ids = mtf_graph_find_tensor(graph, "ids"), differ = 0;
+    int32_t whole[5][12], part[5][2];
+    MtfOperand all = slice_of(whole, MTF_I32, (MtfRange){ 0, 5 }, (MtfRange){ 0, 12 }, global);
+    assert_true(mtf_data_fill(data, ids, 7, &all, NULL));
+    for (int m = 0; m < 6; m++) {
+        MtfOperand slice =
+            slice_of(part, MTF_I32, (MtfRange){ 0, 5 }, (MtfRange){ 2 * m, 2 * m + 2 }, global);
+        assert_true(mtf_data_fill(in_parts, ids, 7, &slice, NULL));
+        for (int d = 0; d < 5; d++)
+            for (int b = 0; b < 2; b++) {
+                assert_int_equal(part[d][b], whole[d][2 * m + b]);
+                differ += whole[d][2 * m + b] != whole[0][0];
+            }
+    }
+    assert_true(differ > 0);
 }
 
 TEST(a_text_that_shrinks_while_it_is_read_is_a_failure) {
