@@ -8,6 +8,7 @@
 #include "layouts/base/error.h"
 #include "layouts/graph/loops.h"
 #include "layouts/graph/microbatches.h"
+#include "layouts/placement/compared_tensors.h"
 
 #include <string.h>
 
@@ -33,7 +34,8 @@ struct MtfFreeProblem {
     GPtrArray *node_placements; /* for each node: GArray of MtfPlacement, or NULL */
     int *updated_variable;      /* for each tensor: the variable whose next value it is, or -1 */
     MtfConsumers *consumers;
-    int repeated; /* operations that every micro-batch runs */
+    bool *compared; /* by tensor (compared_tensors.h) */
+    int repeated;   /* operations that every micro-batch runs */
     MtfLoopSpans loops;
 };
 
@@ -195,7 +197,7 @@ static GArray *shared_list(MtfFreeProblem *problem, GArray *placements) {
  * Tensors of the same lists, as in layers that repeat, have the same. Returns a reference. */
 static GArray *candidate_placements(MtfFreeProblem *problem, int tensor) {
     const MtfTensor *t = mtf_graph_tensor(problem->graph, tensor);
-    bool computed = t->producer >= 0 && !t->is_sent;
+    bool computed = t->producer >= 0 && !t->is_sent && !problem->compared[tensor];
     g_autoptr(GPtrArray) lists = lists_of(problem, tensor);
     g_autoptr(GByteArray) text = g_byte_array_new();
     g_byte_array_append(text, (const guint8 *)&computed, sizeof computed);
@@ -607,6 +609,7 @@ static MtfFreeProblem *empty_problem(const MtfGraph *graph, const MtfMesh *mesh,
         .node_names = g_ptr_array_new_with_free_func(g_free),
         .node_placements = g_ptr_array_new(),
         .consumers = mtf_graph_consumers(graph),
+        .compared = mtf_compared_tensors(graph),
         .repeated = mtf_graph_repeated(graph),
         .loops = mtf_loop_spans(graph),
     };
@@ -644,6 +647,7 @@ void mtf_free_problem_free(MtfFreeProblem *problem) {
     g_array_unref(problem->edge_kinds);
     g_array_unref(problem->edge_uses);
     mtf_consumers_free(problem->consumers);
+    g_free(problem->compared);
     g_free(problem->operations);
     g_free(problem->tensor_node);
     g_free(problem->gathered_node);

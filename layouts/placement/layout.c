@@ -3,6 +3,7 @@
 
 #include "layouts/base/error.h"
 #include "layouts/graph/microbatches.h"
+#include "layouts/placement/compared_tensors.h"
 
 MtfLayout *mtf_layout_new(const MtfGraph *graph, const MtfMesh *mesh) {
     MtfLayout *layout = g_new0(MtfLayout, 1);
@@ -120,6 +121,20 @@ static bool check_sent(const MtfGraph *graph, const MtfLayout *layout, GError **
     return true;
 }
 
+static bool check_compared(const MtfGraph *graph, const MtfLayout *layout, GError **error) {
+    g_autofree bool *compared = mtf_compared_tensors(graph);
+    for (int t = 0; t < layout->n_tensors; t++)
+        for (int a = 0; compared[t] && a < layout->mesh.n_axes; a++)
+            if (layout->tensors[t].axis[a] == MTF_PARTIAL_SUM)
+                return mtf_input_error(
+                    error,
+                    "tensor \"%s\", which is read and compared, is "
+                    "kept as a partial sum, which every reading rounds in its own "
+                    "way: search for a layout anew",
+                    mtf_graph_tensor(graph, t)->name);
+    return true;
+}
+
 /* What lies with the host cannot be resharded there. */
 static bool check_host_copy(const MtfGraph *graph, const MtfLayout *layout, int operation,
                             GError **error) {
@@ -151,7 +166,7 @@ bool mtf_layout_check(const MtfGraph *graph, const MtfLayout *layout, GError **e
         if (!mtf_strategy_check(graph, &layout->mesh, i, &layout->operations[i], error) ||
             !check_host_copy(graph, layout, i, error))
             return false;
-    return check_sent(graph, layout, error);
+    return check_sent(graph, layout, error) && check_compared(graph, layout, error);
 }
 
 const char *mtf_layout_title(const MtfLayout *layout) {

@@ -63,8 +63,8 @@ const char *mtf_layout_title(const MtfLayout *layout);
  * dimension. */
 int mtf_layout_find_uneven(const MtfGraph *graph, const MtfLayout *layout, int *dim);
 
-/* Checks every placement and strategy against the graph, and that no input or variable is partial.
- */
+/* Checks every placement and strategy against the graph, and that no input or variable is partial,
+ * nor what another pipeline stage reads or is compared to the bit. */
 bool mtf_layout_check(const MtfGraph *graph, const MtfLayout *layout, GError **error);
 
 #endif

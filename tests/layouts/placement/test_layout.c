@@ -43,6 +43,25 @@ TEST(a_result_may_be_kept_partial_but_nothing_else) {
     assert_refused(graph, layout, "tensor \"v\" is no result and cannot be partial");
 }
 
+/* Else a sum that is added up once for the maximum and once for the comparison may differ from itself by a rounding. */
+TEST(what_is_compared_to_the_bit_is_not_kept_partial) {
+    g_autoptr(MtfGraph) graph = mtf_test_graph(
+        "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'a': 4, 'b': 6}, 'inputs': [{'name': 'x', "
+        "'dims': ['b', 'a'], 'feed': 'features'}], 'variables': [{'name': 'v', 'dims': ['a'], "
+        "'init': 'ones'}], 'operations': [{'name': 'm', 'op': 'einsum', 'inputs': ['x', 'v'], "
+        "'dims': ['b']}, {'name': 'n', 'op': 'tanh', 'inputs': ['m']}, {'name': 'y', 'op': "
+        "'maximum', 'inputs': ['m', 'n']}, {'name': 'e', 'op': 'equal', 'inputs': ['y', 'm']}]}");
+    g_autoptr(MtfLayout) layout = new_layout(graph);
+    int m = mtf_graph_find_tensor(graph, "m"), n = mtf_graph_find_tensor(graph, "n");
+    int y = mtf_graph_find_tensor(graph, "y");
+    layout->tensors[n].axis[1] = layout->tensors[y].axis[1] = MTF_PARTIAL_SUM;
+    assert_true(mtf_layout_check(graph, layout, NULL));
+    layout->tensors[m].axis[1] = MTF_PARTIAL_SUM;
+    assert_refused(graph, layout,
+                   "tensor \"m\", which is read and compared, is kept as a partial "
+                   "sum, which every reading rounds in its own way: search for a layout anew");
+}
+
 TEST(placements_and_strategies_are_checked) {
     g_autoptr(MtfGraph) graph = new_graph();
     g_autoptr(MtfLayout) layout = new_layout(graph);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/support/cases/random_layout.h"
 
+#include "layouts/placement/compared_tensors.h"
 #include "layouts/placement/rules.h"
 
 MtfMesh mtf_random_mesh(GRand *random, int devices) {
@@ -57,17 +58,19 @@ static MtfPlacement random_placement(GRand *random, const MtfGraph *graph, const
     return placement;
 }
 
-/* Where a result is kept: as it is made, or anywhere, or with one axis partial by sum. */
+/* Where a result is kept: as it is made, or anywhere, or with one axis partial by sum unless it is compared. */
 static MtfPlacement random_result(GRand *random, const MtfGraph *graph, const MtfLayout *layout,
-                                  int operation, int k) {
+                                  int operation, int k, bool compared) {
     MtfIteration iteration;
     mtf_operation_iteration(graph, operation, &iteration);
     const MtfOperation *op = mtf_graph_operation(graph, operation);
     int choice = g_rand_int_range(random, 0, 5);
-    if (choice < 2)
-        return mtf_strategy_output(graph, operation, &iteration, &layout->operations[operation], k);
+    MtfPlacement made =
+        mtf_strategy_output(graph, operation, &iteration, &layout->operations[operation], k);
+    if (choice < 2 && (!compared || mtf_placement_partial_axes(&made) == 0))
+        return made;
     MtfPlacement placement = random_placement(random, graph, &layout->mesh, op->outputs[k]);
-    bool summable = mtf_dtype_is_float(mtf_graph_tensor(graph, op->outputs[k])->dtype);
+    bool summable = mtf_dtype_is_float(mtf_graph_tensor(graph, op->outputs[k])->dtype) && !compared;
     if (choice == 4 && summable && layout->mesh.n_axes > 0)
         placement.axis[g_rand_int_range(random, 0, layout->mesh.n_axes)] = MTF_PARTIAL_SUM;
     return placement;
@@ -116,11 +119,13 @@ MtfLayout *mtf_random_free_layout(GRand *random, const MtfGraph *graph, const Mt
     MtfLayout *layout = mtf_layout_new(graph, mesh);
     for (int t = 0; t < layout->n_tensors; t++)
         layout->tensors[t] = random_placement(random, graph, mesh, t);
+    g_autofree bool *compared = mtf_compared_tensors(graph);
     for (int i = 0; i < layout->n_operations; i++) {
         const MtfOperation *op = mtf_graph_operation(graph, i);
         layout->operations[i] = random_strategy(random, graph, mesh, i);
         for (int k = 0; k < op->n_outputs; k++)
-            layout->tensors[op->outputs[k]] = random_result(random, graph, layout, i, k);
+            layout->tensors[op->outputs[k]] =
+                random_result(random, graph, layout, i, k, compared[op->outputs[k]]);
     }
     draw_readings(random, graph, layout);
     tie_host_copies(graph, layout);
