@@ -97,7 +97,13 @@ static const struct {
 };
 
 /* Those of recurrent layers are blocks, and no operations. */
-static const char *const recurrent[] = { "lstm", "gru", "rnn", "scan", "lstmcell", "grucell" };
+static const char *const recurrent[] = {
+    "lstm", "gru", "rnn", "scan", "lstmcell", "grucell", NULL
+};
+
+/* Gradients are not asked for: a loss has them. */
+static const char *const derived[] = { "grad", "gradient", "gradients", "vjp",
+                                       "jvp",  "jacobian", NULL };
 
 static char *bare(const char *name) {
     GString *text = g_string_new(NULL);
@@ -128,9 +134,12 @@ char *mtf_operation_hint(const char *name) {
         if (strcmp(foreign_names[i].name, word) == 0)
             return g_strdup_printf("; use %s%s", mtf_operation_row(foreign_names[i].kind)->name,
                                    foreign_names[i].more);
-    for (gsize i = 0; i < G_N_ELEMENTS(recurrent); i++)
-        if (strcmp(recurrent[i], word) == 0)
-            return g_strdup("; write its step in a loop block");
+    if (g_strv_contains(recurrent, word))
+        return g_strdup("; write its step in a loop block");
+    if (g_strv_contains(derived, word))
+        return g_strdup(
+            "; gradients are derived from the loss, and one that the loss itself reads is "
+            "written out, by operations as estimate --dump-after execute prints them");
     char *near = nearest(name);
     if (*near != '\0')
         return near;

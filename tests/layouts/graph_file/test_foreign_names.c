@@ -37,6 +37,9 @@ TEST(what_is_misspelt_is_meant) {
 TEST(gradients_are_not_meant) {
     check("rellu_grad", "; a function of elements may be written as an expression");
     check("erfcx_of_mine", "; a function of elements may be written as an expression");
+    check("Gradient",
+          "; gradients are derived from the loss, and one that the loss itself reads is "
+          "written out, by operations as estimate --dump-after execute prints them");
 }
 
 /* The formulas in hints. */
