@@ -7,8 +7,10 @@
 #include "cost/summary/unaligned_products.h"
 #include "layouts/base/command_line.h"
 #include "layouts/base/json_writer.h"
+#include "layouts/inference/generation_graph.h"
 #include "reports/facts/closest_rules.h"
 
+#include <inttypes.h>
 #include <math.h>
 
 static void free_line(void *data) {
@@ -31,6 +33,29 @@ char *mtf_answer_mesh(const MtfMesh *mesh) {
     return mesh->n_axes == 0
                ? g_steal_pointer(&text)
                : g_strdup_printf("%s (%d processor%s)", text, size, size == 1 ? "" : "s");
+}
+
+/* What a graph that is not trained is run for. */
+static void add_inference(GPtrArray *lines, const MtfGraph *graph) {
+    if (!mtf_graph_has_results(graph))
+        return;
+    if (!mtf_graph_generates(graph)) {
+        add(lines, "inference", g_strdup("what the network makes of a batch, no training"));
+        return;
+    }
+    int tokens = mtf_generation_input(graph, MTF_FEED_TOKENS);
+    int length = mtf_generation_length(graph), context = mtf_generation_context(graph);
+    int64_t each = length >= 0 ? mtf_graph_dimension(graph, length)->size : 1;
+    int64_t elements =
+        tokens >= 0 ? mtf_graph_elements(graph, &mtf_graph_tensor(graph, tokens)->shape) : each;
+    g_autofree char *room = context >= 0
+                                ? g_strdup_printf(", caches have room for %" PRId64 " of each",
+                                                  mtf_graph_dimension(graph, context)->size)
+                                : g_strdup("");
+    add(lines, "inference",
+        g_strdup_printf("%s: %" PRId64 " token%s of each of %" PRId64 " example%s%s",
+                        each == 1 ? "decode" : "prefill", each, each == 1 ? "" : "s",
+                        elements / MAX(each, 1), elements == each ? "" : "s", room));
 }
 
 static void add_mesh(GPtrArray *lines, const MtfStepFacts *facts) {
@@ -201,6 +226,7 @@ static char *doubt_text(const MtfStepFacts *facts) {
 
 GPtrArray *mtf_answer_lines(const MtfStepFacts *facts) {
     GPtrArray *lines = g_ptr_array_new_with_free_func(free_line);
+    add_inference(lines, facts->plan->graph);
     add(lines, "parallelism", mtf_parallelism_format(facts->plan->graph, facts->plan->layout));
     add_mesh(lines, facts);
     add(lines, "layout", layout_text(facts));

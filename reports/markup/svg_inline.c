@@ -31,7 +31,7 @@ static void open_root(Writer *writer, const char **names, const char **values) {
     mtf_markup(
         writer->out,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"picture\" style=\"min-width:%.0fpx\" "
-        "width=\"%.0f\" height=\"%.0f\" viewBox=\"%s\" role=\"img\" aria-label=\"%s\">",
+        "width=\"%.0f\" height=\"%.0f\" viewBox=\"%s\" role=\"group\" aria-label=\"%s\">",
         READABLE * width, width, PIXELS_A_POINT * number_of(value_of(names, values, "height")),
         value_of(names, values, "viewBox"), writer->label);
 }

@@ -161,7 +161,7 @@ static GString *begin(const MtfStepFacts *facts, const MtfPageParts *parts) {
     g_autofree char *title = g_strdup_printf("%s: layout", name);
     GString *page = mtf_page_begin(title);
     mtf_markup(page,
-               "<section id=\"answer\"><h1>%s</h1>\n<nav><a "
+               "<section id=\"answer\"><h1>%s</h1>\n<nav aria-label=\"sections\"><a "
                "href=\"#partition\">partition</a><a href=\"#frontier\">frontier</a><a "
                "href=\"#memory\">memory</a><a "
                "href=\"#communication\">communication</a><a href=\"#tensors\">tensors</a><a "

@@ -320,7 +320,7 @@ char *mtf_page_compare(const MtfComparedPlan *plans, int n) {
     const Comparison comparison = { page, plans, n };
     mtf_markup(
         page,
-        "<section id=\"answer\"><h1>%d plan%s side by side</h1>\n<nav>"
+        "<section id=\"answer\"><h1>%d plan%s side by side</h1>\n<nav aria-label=\"sections\">"
         "<a href=\"#time\">time</a><a href=\"#memory\">memory</a><a href=\"#tensors\">tensors"
         "</a></nav>\n",
         n, n == 1 ? "" : "s");

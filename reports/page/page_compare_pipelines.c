@@ -85,10 +85,11 @@ char *mtf_page_compare_pipelines(const MtfComparedPipeline *plans, int n) {
         plans[0].facts != NULL ? plans[0].facts->pipeline->graph : plans[0].plan->graph;
     g_autofree char *title = g_strdup_printf("%s: %d plans", graph->name, n);
     GString *page = mtf_page_begin(title);
-    mtf_markup(page,
-               "<section id=\"answer\"><h1>%d plan%s side by side</h1>\n<nav><a "
-               "href=\"#schedules\">schedules</a></nav>\n",
-               n, n == 1 ? "" : "s");
+    mtf_markup(
+        page,
+        "<section id=\"answer\"><h1>%d plan%s side by side</h1>\n<nav aria-label=\"sections\"><a "
+        "href=\"#schedules\">schedules</a></nav>\n",
+        n, n == 1 ? "" : "s");
     add_figures(page, plans, n);
     add_schedules(page, plans, n);
     g_string_append(page,

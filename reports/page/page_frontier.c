@@ -6,6 +6,7 @@
 
 #include "layouts/base/command_line.h"
 #include "layouts/base/json_writer.h"
+#include "reports/markup/axis_ticks.h"
 #include "reports/markup/markup.h"
 
 #include <math.h>
@@ -118,15 +119,6 @@ static Range with_margin(const Range *range) {
     return (Range){ range->low - margin, range->high + margin };
 }
 
-/* The distance of ticks: 1, 2 or 5 times a power of ten of a unit, so that there are about so many and
- * seldom more than twice as many; never less than what labels tell apart. */
-static double tick_distance(const Range *range, double unit, double finest, int about) {
-    double rough = (range->high - range->low) / (about + 1) / unit;
-    double power = pow(10, floor(log10(rough)));
-    double distance = rough >= 5 * power ? 5 * power : rough >= 2 * power ? 2 * power : power;
-    return MAX(unit * distance, finest);
-}
-
 /* The unit that bytes up to a range's end are told in. */
 static double unit_of(const Range *bytes) {
     return pow(1024, floor(log2(bytes->high) / 10));
@@ -134,7 +126,8 @@ static double unit_of(const Range *bytes) {
 
 static void draw_scales(GString *page, const Range *bytes, const Range *seconds) {
     /* Seconds are told in three digits. */
-    double distance = tick_distance(seconds, 1, pow(10, floor(log10(seconds->high)) - 2), 5);
+    double distance =
+        mtf_tick_distance(seconds->low, seconds->high, 1, mtf_tick_finest(seconds->high), 5);
     for (double i = ceil(seconds->low / distance); i * distance <= seconds->high; i++) {
         g_autofree char *text = mtf_seconds_format(i * distance);
         double y = y_of(seconds, i * distance);
@@ -144,7 +137,8 @@ static void draw_scales(GString *page, const Range *bytes, const Range *seconds)
                    LEFT, y, WIDTH, LEFT - 8, y + 4, text);
     }
     /* Bytes are told to a hundredth; their labels are wide and stand side by side. */
-    distance = tick_distance(bytes, unit_of(bytes), unit_of(bytes) / 100, 2);
+    double unit = unit_of(bytes);
+    distance = mtf_tick_distance(bytes->low, bytes->high, unit, unit / 100, 2);
     for (double i = ceil(bytes->low / distance); i * distance <= bytes->high; i++) {
         g_autofree char *text = mtf_bytes_format(i * distance);
         double x = x_of(bytes, i * distance);

@@ -49,11 +49,12 @@ GString *mtf_page_begin(const char *title) {
                                  "content=\"width=device-width, initial-scale=1\"/>\n");
     mtf_markup(page, "<title>%s</title>\n", title);
     add_style(page);
-    g_string_append(page, "</head>\n<body>\n");
+    g_string_append(page, "</head>\n<body>\n<main>\n");
     return page;
 }
 
 char *mtf_page_end(GString *page) {
+    g_string_append(page, "</main>\n");
     add_script(page);
     g_string_append(page, "</body>\n</html>\n");
     return g_string_free(page, FALSE);

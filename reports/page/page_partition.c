@@ -63,11 +63,25 @@ static void add_figures(GString *page, const MtfPartFigures *figures, int64_t co
     g_string_append(page, "</td>");
 }
 
+/* How many phases a step has: a graph that only runs has the first. */
+static int phases_of(const MtfStepParts *parts) {
+    int phases = 1;
+    for (int p = 0; p < (int)parts->parts->len; p++)
+        for (int f = 0; f < MTF_PART_PHASES; f++)
+            if (mtf_step_part(parts, p)->figures[f].operations > 0)
+                phases = MAX(phases, f + 1);
+    return phases;
+}
+
 static void add_overview(GString *page, const MtfStepParts *parts) {
+    static const char *const names[MTF_PART_PHASES] = { "forward ↓", "backward ↑", "update" };
     int64_t costliest = costliest_section(parts);
+    int phases = phases_of(parts);
     g_string_append(page, "<div class=\"wide\"><table class=\"step\"><thead><tr><th>part of the "
-                          "step</th><th>forward ↓</th><th>backward ↑</th><th>update</th></tr>"
-                          "</thead><tbody>\n");
+                          "step</th>");
+    for (int f = 0; f < phases; f++)
+        mtf_markup(page, "<th>%s</th>", names[f]);
+    g_string_append(page, "</tr></thead><tbody>\n");
     for (int p = 0; p < (int)parts->parts->len; p++) {
         const MtfStepPart *part = mtf_step_part(parts, p);
         mtf_markup(page, "<tr><td><a href=\"#part-%d\">%s</a>", part->alike, part->title);
@@ -77,7 +91,7 @@ static void add_overview(GString *page, const MtfStepParts *parts) {
             mtf_markup(page, "<br/><span class=\"soft\">like %s</span>",
                        mtf_step_part(parts, part->alike)->title);
         g_string_append(page, "</td>");
-        for (int f = 0; f < MTF_PART_PHASES; f++)
+        for (int f = 0; f < phases; f++)
             add_figures(page, &part->figures[f], costliest);
         g_string_append(page, "</tr>\n");
     }

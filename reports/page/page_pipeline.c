@@ -351,12 +351,13 @@ char *mtf_page_pipeline(const MtfPipelineFacts *facts, const MtfPipelinePagePart
     const char *name = facts->pipeline->graph->name;
     g_autofree char *title = g_strdup_printf("%s: a pipeline", name);
     GString *page = mtf_page_begin(title);
-    mtf_markup(page,
-               "<section id=\"answer\"><h1>%s, a pipeline of %d stages</h1>\n<nav>"
-               "<a href=\"#schedule\">schedule</a><a href=\"#graph\">graph</a><a "
-               "href=\"#stages\">stages</a><a "
-               "href=\"#transfers\">transfers</a>",
-               name, facts->pipeline->order->stages);
+    mtf_markup(
+        page,
+        "<section id=\"answer\"><h1>%s, a pipeline of %d stages</h1>\n<nav aria-label=\"sections\">"
+        "<a href=\"#schedule\">schedule</a><a href=\"#graph\">graph</a><a "
+        "href=\"#stages\">stages</a><a "
+        "href=\"#transfers\">transfers</a>",
+        name, facts->pipeline->order->stages);
     g_string_append(page, has_run ? "<a href=\"#run\">after the run</a></nav>\n" : "</nav>\n");
     add_answer(page, facts);
     add_schedule(page, facts);

@@ -3,6 +3,7 @@
 
 #include "layouts/base/command_line.h"
 #include "reports/facts/metrics_log.h"
+#include "reports/markup/axis_ticks.h"
 #include "reports/markup/markup.h"
 
 #include <inttypes.h>
@@ -24,7 +25,8 @@ typedef struct {
 
 typedef struct {
     const Series *series;
-    double low, high; /* values */
+    double low, high; /* values, multiples of the next */
+    double distance;  /* of the scale's lines */
     int64_t first, last;
 } Frame;
 
@@ -45,8 +47,9 @@ static const MtfMetricsRecord *record_at(const GArray *run, guint i) {
 }
 
 static Frame frame_of(const Series *series, const GArray *run) {
-    Frame frame = { series, INFINITY, -INFINITY, record_at(run, 0)->step,
-                    record_at(run, run->len - 1)->step };
+    Frame frame = {
+        series, INFINITY, -INFINITY, 1, record_at(run, 0)->step, record_at(run, run->len - 1)->step
+    };
     if (isfinite(series->predicted))
         frame.low = frame.high = series->predicted;
     for (guint i = 0; i < run->len; i++) {
@@ -60,6 +63,10 @@ static Frame frame_of(const Series *series, const GArray *run) {
         frame.low = isfinite(frame.low) ? frame.low - 0.5 : 0;
         frame.high = frame.low + 1;
     }
+    double finest = mtf_tick_finest(fmax(fabs(frame.low), fabs(frame.high)));
+    frame.distance = mtf_tick_distance(frame.low, frame.high, 1, finest, 2);
+    frame.low = frame.distance * floor(frame.low / frame.distance);
+    frame.high = frame.distance * ceil(frame.high / frame.distance);
     return frame;
 }
 
@@ -99,8 +106,10 @@ static void draw_predicted(GString *page, const Frame *frame) {
 }
 
 static void draw_scale(GString *page, const Frame *frame) {
-    for (int i = 0; i <= 4; i++) {
-        double value = frame->low + (frame->high - frame->low) * i / 4, y = y_of(frame, value);
+    double first = round(frame->low / frame->distance);
+    double last = round(frame->high / frame->distance);
+    for (double i = first; i <= last; i++) {
+        double value = i * frame->distance, y = y_of(frame, value);
         g_autofree char *text = frame->series->format(value);
         mtf_markup(page,
                    "<path class=\"grid\" d=\"M%.0f %.1fH%.0f\"/><text class=\"soft\" x=\"%.0f\" "

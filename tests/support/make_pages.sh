@@ -48,3 +48,8 @@ meshtf-plan search "$out/demo.graph" --mesh 'rows:2;cols:2' --machine cpu-host -
 meshtf-plan estimate "$out/demo.graph" --mesh all:4 --machine cpu-host --layout batch:all \
     -o "$out/parallel.plan" >/dev/null
 meshtf-plan compare "$out/demo.plan" "$out/rule.plan" "$out/parallel.plan" -o "$out/compare" >/dev/null
+
+meshtf-plan model gpt --preset tiny -o "$out/decode.graph" >/dev/null 2>&1
+meshtf-plan search "$out/decode.graph" --infer decode --batch 4 --context 24 --devices 2 --machine cpu-host \
+    -o "$out/decode.plan" >/dev/null 2>&1
+meshtf-plan report "$out/decode.plan" -o "$out/decode" >/dev/null

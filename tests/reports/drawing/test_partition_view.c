@@ -243,7 +243,7 @@ TEST(a_picture_of_graphviz_becomes_part_of_a_page) {
     assert_string_equal(
         page->str,
         "-<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"picture\" style=\"min-width:83px\" "
-        "width=\"115\" height=\"46\" viewBox=\"0 0 100 40\" role=\"img\" "
+        "width=\"115\" height=\"46\" viewBox=\"0 0 100 40\" role=\"group\" "
         "aria-label=\"l&quot;l\"><g id=\"p2-n3\" class=\"node\"><a href=\"#t1\">"
         "<title>a&lt;b</title><text fill=\"url(#p2-l_0)\">w&amp;</text></a></g>"
         "<polygon points=\"1,2 3,4\"></polygon><polygon points=\"1,2 1,22\"></polygon></svg>");

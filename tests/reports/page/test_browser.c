@@ -9,8 +9,8 @@
 #include <glib/gstdio.h>
 #include <string.h>
 
-static const char *const names[] = { "mlp",     "demo",    "size5",  "gpt",
-                                     "hostile", "compare", "stages", "hostile-stages" };
+static const char *const names[] = { "mlp",     "demo",   "size5",          "gpt",   "hostile",
+                                     "compare", "stages", "hostile-stages", "decode" };
 static const int widths[] = { 1280, 390 };
 static const MtfBrowserView on_screen = { "screen", "light" };
 
@@ -142,6 +142,18 @@ TEST(layers_read_at_the_width_of_a_screen) {
     }
 }
 
+/* A page of a plan of inference says what is run, and has no columns of what is not. */
+TEST(a_page_of_inference_says_so) {
+    open_page("decode", 1280, &on_screen, NULL);
+    assert_true(number("document.querySelectorAll('.step th').length") == 2);
+    g_autofree char *text =
+        mtf_browser_ask(browser, "document.querySelector('dl.card').textContent");
+    assert_non_null(
+        strstr(text, "inferencedecode: 1 token of each of 4 examples, caches have room for "));
+    open_page("mlp", 1280, &on_screen, NULL);
+    assert_true(number("document.querySelectorAll('.step th').length") == 4);
+}
+
 TEST(without_scripts_everything_is_there) {
     need_browser();
     g_autofree char *path = g_build_filename(folder, "demo", "index.html", NULL);
@@ -214,6 +226,30 @@ TEST(rows_share_the_images_of_where_tensors_lie) {
     assert_true(number(mute) == 0);
     assert_true(number(inside) == 0);
     expect_no_complaints();
+}
+
+/* What a screen reader meets: one main part, headings in order, a name for each link, picture and part that
+ * opens, no link inside of what is told as one picture, no id twice. */
+TEST(everything_has_a_name_for_those_who_do_not_see) {
+    for (gsize i = 0; i < G_N_ELEMENTS(names); i++) {
+        open_page(names[i], 1280, &on_screen, NULL);
+        g_autofree char *wrong = mtf_browser_ask(
+            browser,
+            "(function(){var out=[],level=0,ids={};"
+            "if(document.querySelectorAll('main').length!==1){out.push('main');}"
+            "document.querySelectorAll('h1,h2,h3,h4').forEach(function(h){var n=+h.tagName[1];"
+            "if(n>level+1){out.push(h.textContent);}level=n;});"
+            "document.querySelectorAll('a[href],summary,input,nav,svg').forEach(function(e){"
+            "var inner=e.querySelector('title'),name=e.getAttribute('aria-label')||"
+            "(e.tagName==='svg'?'':e.textContent)||(inner?inner.textContent:'');"
+            "if(name.trim()===''){out.push(e.outerHTML.slice(0,80));}});"
+            "document.querySelectorAll('svg[role=img] a').forEach(function(e){out.push("
+            "e.textContent);});"
+            "document.querySelectorAll('[id]').forEach(function(e){"
+            "if(ids[e.id]){out.push(e.id);}ids[e.id]=true;});"
+            "return out.slice(0,9).join(' | ');})()");
+        assert_string_equal(wrong, "");
+    }
 }
 
 /* ---- Pages in use -------------------------------------------------------------------------- */
