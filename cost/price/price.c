@@ -202,6 +202,12 @@ static int64_t places_on(const MtfProgram *program, const MtfReshardOp *permute)
     return MAX(1, (int64_t)ceil(fmin(by, size - by) * (double)ranks / size));
 }
 
+/* What a halo takes beyond neighbours, as if all of it went to the farthest. */
+static double far_seconds(const MtfPricer *pricer, const MtfInstruction *halo) {
+    return mtf_permute_seconds(pricer->machine, &pricer->map, halo->reshard.axes,
+                               (double)halo->payload_bytes, halo->places);
+}
+
 /* By the algorithm that it names, as measured or by its formula; direct ones, and those that have
  * neither, by a measured table or the cheapest there is. */
 static double exchange_seconds(const MtfPricer *pricer, const MtfProgram *program,
@@ -223,8 +229,9 @@ static double exchange_seconds(const MtfPricer *pricer, const MtfProgram *progra
     if (kind == MTF_PERMUTE)
         return mtf_permute_seconds(pricer->machine, &pricer->map, exchange.axes, exchange.bytes,
                                    places_on(program, &instruction->reshard));
-    return mtf_collective_seconds(pricer->machine, &pricer->map, kind, exchange.axes,
-                                  exchange.bytes);
+    seconds =
+        mtf_collective_seconds(pricer->machine, &pricer->map, kind, exchange.axes, exchange.bytes);
+    return instruction->places > 1 ? fmax(seconds, far_seconds(pricer, instruction)) : seconds;
 }
 
 static double seconds_of(const MtfPricer *pricer, const MtfProgram *program, int index) {

@@ -18,17 +18,18 @@ void mtf_window_sample(const MtfGraph *graph, const MtfOperationRow *row,
         return;
     int64_t from = mtf_graph_size(graph, attributes->from);
     int64_t to = mtf_graph_size(graph, attributes->to);
-    double start = attributes->start, stride = attributes->stride;
+    double stride = attributes->stride, last = attributes->start + stride * (double)(to - 1);
+    double first = stride < 0 ? last : attributes->start;
     bool stretch = (attributes->wrap == 0 || stride == 1) && attributes->dilation == 1 &&
-                   stride >= 1 && stride < INT32_MAX && fabs(start) < INT32_MAX;
-    attributes->n_windows = stretch && from / 2 <= to && to / 2 <= from;
+                   fabs(stride) < INT32_MAX && fabs(first) < INT32_MAX;
+    attributes->n_windows = stretch && from > 1 && to > 1;
     attributes->windows[0] = (MtfWindow){ .from = attributes->from,
                                           .to = attributes->to,
                                           .kernel = -1,
                                           .size = 1,
-                                          .stride = (int)stride,
+                                          .stride = (int)fabs(stride),
                                           .dilation = 1,
-                                          .before = -(int)start };
+                                          .before = -(int)first };
 }
 
 int64_t mtf_window_places(const MtfGraph *graph, const MtfWindow *window) {

@@ -26,10 +26,10 @@ void mtf_windows_append(GString *text, const MtfAttributes *attributes);
 const MtfWindow *mtf_window_of(const MtfOperationRow *row, const MtfAttributes *attributes,
                                int dim);
 
-/* Gives an operation whose row samples the window that it is: one place, `stride` apart, from `start` on,
- * which with `wrap` goes on at 0 behind the end. None where a part of the result is not a stretch of the
- * input (`dilation`, backwards), and where one side is over twice as long as the other: then little is left
- * of the input, whose parts add up, or little is read, which every part may have whole. */
+/* Gives an operation whose row samples the window that it is: one place, |stride| apart, from the first element
+ * that is read on, which with `wrap` goes on at 0 behind the end; with a stride below 0 its last window comes
+ * first. None where a part of the result is not a stretch of the input (`dilation`, and what goes round
+ * backwards), and where one side is a single element, which any part may have or lack. */
 void mtf_window_sample(const MtfGraph *graph, const MtfOperationRow *row,
                        MtfAttributes *attributes);
 

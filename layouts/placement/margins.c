@@ -41,7 +41,8 @@ bool mtf_reach_init(MtfReach *reach, const MtfGraph *graph, MtfReader reader, in
                          .places = mtf_window_places(graph, window),
                          .gathers = row->windows == MTF_WINDOWS_GATHER,
                          .exact = turns,
-                         .turns = turns };
+                         .turns = turns,
+                         .backward = row->samples && op->attributes.stride < 0 };
     return true;
 }
 
@@ -86,7 +87,14 @@ static MtfRange turned(const MtfReach *r, MtfRange span) {
     return (MtfRange){ begin, begin + span.end - span.begin };
 }
 
+/* The windows of a part by their places on the larger side: backward the last come first. */
+static MtfRange windows_of(const MtfReach *r, MtfRange part) {
+    return r->backward ? (MtfRange){ r->parted_size - part.end, r->parted_size - part.begin }
+                       : part;
+}
+
 MtfRange mtf_reach_range(const MtfReach *r, MtfRange part) {
+    part = windows_of(r, part);
     MtfRange span = span_of(r, part);
     int64_t begin = MAX(span.begin, 0), end = MIN(span.end, r->size);
     if (part.begin >= part.end)
@@ -195,6 +203,7 @@ unsigned mtf_margins_axes(const MtfGraph *graph, const MtfMesh *mesh, const MtfS
  * parts together read of what it holds. */
 typedef struct {
     int64_t read, own, wanted;
+    int64_t places; /* to the farthest that reads of it */
 } Share;
 
 static MtfRange overlap(MtfRange a, MtfRange b) {
@@ -213,8 +222,14 @@ static int64_t common(const MtfReach *reach, MtfRange held, MtfRange read) {
     return both.end - both.begin;
 }
 
-static MtfRange span_of_part(const MtfReach *reach, int64_t i, int64_t n) {
-    return span_of(reach, mtf_part(reach->parted_size, i, n));
+/* The part whose windows are the k-th. */
+static int64_t in_order(const MtfReach *reach, int64_t k, int64_t n) {
+    return reach->backward ? n - 1 - k : k;
+}
+
+static MtfRange span_of_part(const MtfReach *reach, int64_t k, int64_t n) {
+    MtfRange part = mtf_part(reach->parted_size, in_order(reach, k, n), n);
+    return span_of(reach, windows_of(reach, part));
 }
 
 /* The first part whose span ends behind `at`; n: none. It has the first element whose window does. */
@@ -240,33 +255,41 @@ static MtfRange turns_of(const MtfReach *reach, MtfRange held, int64_t n) {
                        floor_divided(last - held.begin, reach->size) + 1 };
 }
 
-/* What other parts read of what part `i` holds. Spans follow one another as parts do, and so do those that meet
- * it, in each turn. */
-static int64_t wanted_of(const MtfReach *reach, int64_t i, int64_t n) {
+static int64_t places_between(int64_t i, int64_t j, int64_t n) {
+    return MIN(ABS(i - j), n - ABS(i - j));
+}
+
+/* What other parts read of what part `i` holds. Spans follow one another as windows do, and so do those that
+ * meet it, in each turn. */
+static void add_wanted(Share *share, const MtfReach *reach, int64_t i, int64_t n) {
     MtfRange held = held_of(reach, i, n), turns = turns_of(reach, held, n);
-    int64_t wanted = 0, next = 0;
-    if (held.begin >= held.end)
-        return 0;
+    int64_t next = 0;
     for (int64_t turn = turns.begin; turn < turns.end; turn++) {
         int64_t begin = held.begin + turn * reach->size, end = held.end + turn * reach->size;
         next = MAX(next, first_behind(reach, begin, n));
-        for (; next < n && span_of_part(reach, next, n).begin < end; next++)
-            if (next != i)
-                wanted += common(reach, held, reached_of(reach, next, n));
+        for (; next < n && span_of_part(reach, next, n).begin < end; next++) {
+            int64_t reader = in_order(reach, next, n);
+            int64_t wanted = reader == i ? 0 : common(reach, held, reached_of(reach, reader, n));
+            share->wanted += wanted;
+            if (wanted > 0)
+                share->places = MAX(share->places, places_between(i, reader, n));
+        }
     }
-    return wanted;
 }
 
 static Share share_of(const MtfReach *reach, int64_t i, int64_t n) {
     MtfRange held = held_of(reach, i, n), read = read_of(reach, i, n);
     int64_t own = common(reach, held, read);
-    return (Share){ read.end - read.begin, own, own + wanted_of(reach, i, n) };
+    Share share = { .read = read.end - read.begin, .own = own, .wanted = own };
+    add_wanted(&share, reach, i, n);
+    return share;
 }
 
 static void add_share(GArray *shares, Share share) {
     for (guint k = 0; k < shares->len; k++) {
         const Share *s = &g_array_index(shares, Share, k);
-        if (s->read == share.read && s->own == share.own && s->wanted == share.wanted)
+        if (s->read == share.read && s->own == share.own && s->wanted == share.wanted &&
+            s->places == share.places)
             return;
     }
     g_array_append_val(shares, share);
@@ -281,7 +304,7 @@ static GArray *shares_of(const MtfGraph *graph, const MtfMesh *mesh, const MtfPl
     MtfReach reach;
     if (n == 1 || !mtf_reach_init(&reach, graph, reader, dim)) {
         int64_t part = mtf_largest_part(size, n);
-        g_array_append_val(shares, ((Share){ part, part, part }));
+        g_array_append_val(shares, ((Share){ part, part, part, 0 }));
         return shares;
     }
     Parts parts = parts_of(&reach, n);
@@ -297,22 +320,25 @@ static void find_most(GArray *const *shares, int rank, Share box, MtfMarginsMost
         most->read = MAX(most->read, box.read);
         most->sent = MAX(most->sent, box.wanted - box.own);
         most->exchanged = MAX(most->exchanged, box.wanted - box.own + box.read - box.own);
+        most->places = MAX(most->places, box.places);
         return;
     }
     for (guint k = 0; k < shares[0]->len; k++) {
         const Share *s = &g_array_index(shares[0], Share, k);
         find_most(shares + 1, rank - 1,
-                  (Share){ box.read * s->read, box.own * s->own, box.wanted * s->wanted }, most);
+                  (Share){ box.read * s->read, box.own * s->own, box.wanted * s->wanted,
+                           MAX(box.places, s->places) },
+                  most);
     }
 }
 
 MtfMarginsMost mtf_margins_most(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
                                 const MtfPlacement *placement, MtfReader reader) {
     GArray *shares[MTF_MAX_RANK];
-    MtfMarginsMost most = { 0, 0, 0 };
+    MtfMarginsMost most = { 0, 0, 0, 1 };
     for (int d = 0; d < shape->rank; d++)
         shares[d] = shares_of(graph, mesh, placement, reader, shape->dims[d]);
-    find_most(shares, shape->rank, (Share){ 1, 1, 1 }, &most);
+    find_most(shares, shape->rank, (Share){ 1, 1, 1, 0 }, &most);
     for (int d = 0; d < shape->rank; d++)
         g_array_unref(shares[d]);
     return most;

@@ -38,9 +38,10 @@ typedef struct {
     int parted;                /* the dimension whose parts are worked on */
     int64_t parted_size, size; /* of that dimension, and of the one that is read */
     int64_t stride, before, dilation, places;
-    bool gathers; /* the larger side is read */
-    bool exact;   /* what lies beyond the reach is not read, whoever holds it */
-    bool turns;   /* behind the end comes the beginning, and ranges go on there */
+    bool gathers;  /* the larger side is read */
+    bool exact;    /* what lies beyond the reach is not read, whoever holds it */
+    bool turns;    /* behind the end comes the beginning, and ranges go on there */
+    bool backward; /* the last window comes first */
 } MtfReach;
 
 /* Who reads: an operation, its input of this number. */
@@ -71,6 +72,8 @@ MtfRange mtf_range_common(MtfRange held, MtfRange wanted, int64_t size);
  * that with what it gets from them. */
 typedef struct {
     int64_t read, sent, exchanged;
+    int64_t
+        places; /* how many parts on, the shorter way round, the farthest of it goes; 1: to neighbours */
 } MtfMarginsMost;
 
 /* Of an input of this shape in `placement`. */

@@ -87,9 +87,10 @@ static void emit(const Lowering *lowering, MtfInstruction *instruction) {
 
 /* ---- Resharding ---------------------------------------------------------------------------- */
 
-/* Elements of a reshard op: that it works in, and that a processor sends at most. */
+/* Elements of a reshard op: that it works in, and that a processor sends at most; and of margins how many parts
+ * on that goes. */
 typedef struct {
-    int64_t scratch, payload;
+    int64_t scratch, payload, places;
 } ReshardElements;
 
 static ReshardElements reshard_elements(const Lowering *lowering, const MtfReshardOp *op,
@@ -118,6 +119,7 @@ static void emit_reshard_op(Lowering *lowering, int operation, const MtfReshardO
         .scratch = -1,
         .kernel_class = MTF_CLASS_MOVE,
         .payload_bytes = elements.payload * element,
+        .places = elements.places,
         .traffic_bytes = 2.0 * (double)(elements.scratch * element),
     };
     if (elements.scratch > 0)
@@ -204,7 +206,7 @@ static int obtain_input(Lowering *lowering, int operation, int k, const MtfPlace
                           .to = *placement,
                           .reader = reader };
     emit_reshard_op(lowering, operation, &halo, source, target,
-                    (ReshardElements){ most.exchanged, most.sent });
+                    (ReshardElements){ most.exchanged, most.sent, most.places });
     return target;
 }
 

@@ -77,6 +77,8 @@ typedef struct {
     double row_length;       /* of kernels that go row by row (row_length.h), or 0 */
     double traffic_bytes;    /* memory read and written by the largest rank */
     int64_t payload_bytes; /* of a collective, on the largest rank (mtf_reshard_largest_payload) */
+    int64_t
+        places; /* of a halo: how many parts on it goes at most (MtfMarginsMost); 1: to neighbours */
     int wait_before; /* of a collective or host copy that may be under way for a while: the instruction before which
                         it must be over; 0: at once (overlap_windows.h) */
     MtfFusedGroup fused;

@@ -132,7 +132,7 @@ static void check_halo(const MtfGraph *graph, const MtfMesh *mesh, int k,
     Halo halo = { graph, mesh, shape, { .kind = MTF_RESHARD_HALO, .reader = { 0, k } } };
     halo.op.axes = mtf_margins_axes(graph, mesh, shape, placement, halo.op.reader);
     halo.op.from = halo.op.to = *placement;
-    MtfMarginsMost counted = { 0, 0, 0 };
+    MtfMarginsMost counted = { 0, 0, 0, 0 };
     MtfMarginsMost most = mtf_margins_most(graph, mesh, shape, placement, halo.op.reader);
     for (int rank = 0; rank < mtf_mesh_size(mesh); rank++)
         check_rank(&halo, rank, &counted);
@@ -209,6 +209,58 @@ TEST(parts_go_on_round_the_end) {
             if (drawn(random, 0, 3) > 0)
                 placement.axis[a] = (int16_t)mtf_graph_find_dimension(graph, "u");
         check_halo(graph, &mesh, 0, &placement);
+    }
+}
+
+/* Of any length, forwards and backwards, beyond both ends: the parts of what is read follow one another in either
+ * order, and go to processors however far away. */
+TEST(parts_of_samples_lie_anywhere) {
+    static const char *const meshes[] = { "a:2", "a:3;b:2", "a:5", "a:2;b:2;c:2" };
+    static const int strides[] = { 1, -1, 3, -2 };
+    g_autoptr(GRand) random = g_rand_new_with_seed(6);
+    for (int draw = 0; draw < 800; draw++) {
+        MtfMesh mesh;
+        int from = drawn(random, 2, 29), to = drawn(random, 2, 29);
+        assert_true(mtf_mesh_parse(meshes[draw % 4], 0, &mesh, NULL));
+        g_autofree char *text = g_strdup_printf(
+            "{'meshtf_graph':1,'name':'t','dimensions':{'b':4,'u':%d,'t':%d,'c':2},'inputs':["
+            "{'name':'x','dims':['b','u','c'],'feed':'features'}],'variables':[],'operations':["
+            "{'name':'z','op':'resample','inputs':['x'],'from':'u','to':'t','start':%d,"
+            "'stride':%d}]}",
+            from, to, drawn(random, -5, from + 5), strides[drawn(random, 0, 3)]);
+        g_autoptr(MtfGraph) graph = mtf_test_graph(text);
+        MtfPlacement placement = mtf_placement_replicated();
+        for (int a = 0; a < mesh.n_axes; a++)
+            if (drawn(random, 0, 3) > 0)
+                placement.axis[a] = (int16_t)mtf_graph_find_dimension(graph, "u");
+        check_halo(graph, &mesh, 0, &placement);
+    }
+}
+
+/* 16 elements on 4 processors. The first four: three of them go on, the last to the fourth processor, which is next to
+ * the first round the ring, so the farthest goes two places. Backwards each pair of processors changes all it
+ * has. From the second on one goes to the neighbour; of the second half two and two go two places and one. */
+TEST(the_farthest_place_is_counted_round_the_ring) {
+    static const struct {
+        int to, start, stride;
+        int64_t sent, places;
+    } cases[] = { { 4, 0, 1, 3, 2 }, { 16, 15, -1, 4, 1 }, { 16, 1, 1, 1, 1 }, { 8, 8, 1, 4, 2 } };
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        MtfMesh mesh;
+        assert_true(mtf_mesh_parse("a:4", 0, &mesh, NULL));
+        g_autofree char *text = g_strdup_printf(
+            "{'meshtf_graph':1,'name':'t','dimensions':{'u':16,'t':%d},'inputs':["
+            "{'name':'x','dims':['u'],'feed':'features'}],'variables':[],'operations':["
+            "{'name':'z','op':'resample','inputs':['x'],'from':'u','to':'t','start':%d,"
+            "'stride':%d}]}",
+            cases[i].to, cases[i].start, cases[i].stride);
+        g_autoptr(MtfGraph) graph = mtf_test_graph(text);
+        MtfPlacement placement = mtf_placement_replicated();
+        placement.axis[0] = (int16_t)mtf_graph_find_dimension(graph, "u");
+        MtfMarginsMost most = mtf_margins_most(graph, &mesh, &mtf_graph_tensor(graph, 0)->shape,
+                                               &placement, (MtfReader){ 0, 0 });
+        assert_int_equal(most.sent, cases[i].sent);
+        assert_int_equal(most.places, cases[i].places);
     }
 }
 
