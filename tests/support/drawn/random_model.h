@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Random models whose steps may be divided: a batch of examples that no operation mixes, layers of drawn operations
+ * in a repeated block, each of which adds to what it was given, a loss of each example, an optimizer with its schedule.
+ *
+ *     x[batch, …] ──► layer 0 ──► … ──► layer n-1 ──► losses[batch, …] ──► mean, or mean by a mask
+ *
+ * The same options give the same model. */
+#ifndef MTF_TESTS_RANDOM_MODEL_H
+#define MTF_TESTS_RANDOM_MODEL_H
+
+#include "layouts/graph/graph.h"
+
+typedef struct {
+    guint32 seed;
+    int layers;     /* of the block */
+    int operations; /* about so many in each */
+    int64_t batch;  /* examples */
+    MtfDtype dtype; /* MTF_F32 or MTF_F64 */
+} MtfRandomModel;
+
+/* Draws the model, a forward graph with its optimizer; free with mtf_graph_free. */
+MtfGraph *mtf_random_model(const MtfRandomModel *options);
+
+#endif
