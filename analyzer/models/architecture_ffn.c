@@ -148,7 +148,8 @@ static Experts route(MtfAssembly *m, int x) {
     routing.experts = s->experts;
     routing.choices = s->experts_per_token;
     routing.renormalise = s->renormalise;
-    int64_t choices = routing.choices = mtf_routing_choices(&routing);
+    int64_t choices = mtf_routing_choices(&routing);
+    routing.choices = choices;
     int64_t length = mtf_graph_size(m->p->b.graph, m->length);
     int64_t places = mtf_routing_places(&routing, length);
     Experts e = { .model = m->d_model,

@@ -102,11 +102,11 @@ static double deviations_above(double share) {
 
 /* A layer whose gates stay shut in this share of cases, the same in all that have one; 0: none. */
 static void add_share(MtfConfig *c, MtfStack *s, int64_t layer, double given, double *share) {
-    const char *key = "activation_sparsity_pattern";
     if (given == 0)
         return;
     if (!(given > 0 && given < 1) || (*share > 0 && given != *share))
-        mtf_config_fail(c, key, "0 and one share between 0 and 1 are expected");
+        mtf_config_fail(c, "activation_sparsity_pattern",
+                        "0 and one share between 0 and 1 are expected");
     *share = given;
     mtf_layers_add(s->sparse_layers, layer);
 }
