@@ -3,15 +3,24 @@
 
 G_DEFINE_QUARK(mtf - error - quark, mtf_error)
 
-/* A sentence may quote names from a file, and those may hold anything: control characters are
- * spelled out (\x1b, \x0a), so that one error stays one line and cannot command the terminal. */
+/* The bytes of the character at `at`; 0: it is none that may be printed, or no text in UTF-8. */
+static int printable_bytes(const char *at) {
+    gunichar c = g_utf8_get_char_validated(at, -1);
+    bool is_text = c != (gunichar)-1 && c != (gunichar)-2 && !g_unichar_iscntrl(c);
+    return is_text ? (int)(g_utf8_next_char(at) - at) : 0;
+}
+
+/* A sentence may quote names from a file, and those may hold anything: control characters and bytes that are
+ * no text are spelled out (\x1b, \xff), so that one error stays one line and cannot command the terminal. */
 static char *spell_out(const char *sentence) {
     GString *line = g_string_new(NULL);
-    for (const char *c = sentence; *c != '\0'; c++) {
-        if (g_ascii_iscntrl(*c))
-            g_string_append_printf(line, "\\x%02x", (guint)*c);
+    for (const char *c = sentence; *c != '\0';) {
+        int bytes = printable_bytes(c);
+        if (bytes == 0)
+            g_string_append_printf(line, "\\x%02x", (guint)(guchar)*c);
         else
-            g_string_append_c(line, *c);
+            g_string_append_len(line, c, bytes);
+        c += MAX(bytes, 1);
     }
     return g_string_free(line, FALSE);
 }

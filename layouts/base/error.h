@@ -2,8 +2,8 @@
 /* Three things can go wrong, and they are never mixed: the input is bad (exit status 2), nothing
  * fits (exit status 3), or the work failed (exit status 1: a full disk, a lost file, our own bug).
  * Every fallible function of the project takes a `GError **` of this domain; the message is one
- * clear sentence: what is wrong, where, and what would be right. Control characters in it, which
- * quoted names may hold, are spelled out (\x0a): it is always one line. */
+ * clear sentence: what is wrong, where, and what would be right. Control characters in it and bytes
+ * that are no UTF-8, which quoted names may hold, are spelled out (\x0a): it is always one line of text. */
 #ifndef MTF_ERROR_H
 #define MTF_ERROR_H
 

@@ -40,6 +40,15 @@ TEST(control_characters_are_spelled_out) {
     assert_string_equal(error->message, "\"a\\x0ab\\x1b[31mc\\x7f\" is unknown");
 }
 
+/* 0xff begins nothing, 0xc3 lacks its second byte, and U+009B is the one-character form of what begins a command. */
+TEST(bytes_that_are_no_text_are_spelled_out) {
+    g_autoptr(GError) error = NULL;
+    mtf_input_error(&error, "\"%s\" is not a number",
+                    "1\xff\xc3\xc2\x9b"
+                    "2");
+    assert_string_equal(error->message, "\"1\\xff\\xc3\\xc2\\x9b2\" is not a number");
+}
+
 TEST(text_beyond_ascii_stays) {
     g_autoptr(GError) error = NULL;
     mtf_input_error(&error, "%s", "größe → 网格");
