@@ -2,7 +2,8 @@
 /* drawn_models FOLDER RANKS FIRST END: for every seed from FIRST on and before END a drawn model whose step may be
  * divided. FOLDER/SEED.json is the model, FOLDER/SEED-whole.plan its step in one piece on one processor,
  * FOLDER/SEED-drawn.plan in micro-batches, recomputed or with the host, as drawn, laid out by rules or freely on a
- * drawn mesh of RANKS processors; float64 and float32 by turns. */
+ * drawn mesh of RANKS processors; mostly in float64, every fourth in float32, every sixteenth in bfloat16. */
+#include "analyzer/training/mixed_precision.h"
 #include "analyzer/training/training_graph.h"
 #include "layouts/execution/executed_graph.h"
 #include "layouts/graph_file/graph_json.h"
@@ -10,12 +11,23 @@
 #include "tests/support/cases/training_plan.h"
 #include "tests/support/drawn/random_model.h"
 
+static MtfDtype precision_of(guint32 seed) {
+    return seed % 4 == 0 ? MTF_F32 : seed % 16 == 10 ? MTF_BF16 : MTF_F64;
+}
+
 static MtfGraph *drawn_model(guint32 seed) {
     return mtf_random_model(&(MtfRandomModel){ .seed = seed,
                                                .layers = 2 + (int)(seed % 3),
                                                .operations = 12,
                                                .batch = 12,
-                                               .dtype = seed % 4 ? MTF_F64 : MTF_F32 });
+                                               .dtype = mtf_dtype_wide(precision_of(seed)) });
+}
+
+/* The model's training step in its precision; NULL where no variable leads to its loss. */
+static MtfGraph *training_step(const MtfGraph *model, guint32 seed) {
+    g_autoptr(MtfGraph) training = mtf_training_graph(model, NULL);
+    return training == NULL || precision_of(seed) != MTF_BF16 ? g_steal_pointer(&training)
+                                                              : mtf_mixed_precision(training, NULL);
 }
 
 /* Of what is drawn, as much as the graph allows. */
@@ -74,12 +86,12 @@ static void write_model(const char *folder, int ranks, guint32 seed) {
     g_autoptr(GError) error = NULL;
     g_autofree char *path = g_strdup_printf("%s/%u.json", folder, seed);
     g_autoptr(MtfGraph) model = drawn_model(seed);
-    g_autoptr(MtfGraph) training = mtf_training_graph(model, &error);
-    if (training == NULL) /* no variable leads to its loss */
+    g_autoptr(MtfGraph) training = training_step(model, seed);
+    if (training == NULL)
         return;
     if (!mtf_graph_save(model, path, &error))
         g_error("%s: %s", path, error->message);
-    const char *precision = mtf_dtype_short_name(seed % 4 ? MTF_F64 : MTF_F32);
+    const char *precision = mtf_dtype_short_name(precision_of(seed));
     g_autoptr(GRand) random = g_rand_new_with_seed(seed);
     g_autoptr(MtfPlan) whole = plan_of(training, precision), drawn = plan_of(training, precision);
     const MtfDivision undivided = { .microbatches = 1 };

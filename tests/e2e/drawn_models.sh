@@ -42,16 +42,18 @@ staged() {
         --metrics "$name-staged.losses" --verify
 }
 
-# Those of float64: every fourth is of float32.
+# Those of float64.
 staged 2 $((first + 401)) --schedule 1f1b --microbatches 4
 staged 2 $((first + 402)) --schedule zb-v --microbatches 6 --recompute layers
 staged 3 $((first + 601)) --schedule gpipe --microbatches 3 --recompute cheap
-staged 3 $((first + 602)) --schedule zb-h1 --microbatches 12
+staged 4 $((first + 802)) --schedule zb-h1 --microbatches 12
 if [ -n "${MTF_LONG:-}" ]; then
     seed=$((first + 403))
     for schedule in gpipe 1f1b eager-1f1b interleaved zb-h1 zb-h2 zb-1p zb-2p zb-auto zb-v v-half v-min dualpipe-v; do
         for parts in 4 12; do
-            [ $((seed % 4)) != 0 ] || seed=$((seed + 1))
+            case $((seed % 16)) in
+            0 | 4 | 8 | 10 | 12) seed=$((seed + 1)) ;;
+            esac
             staged 2 $seed --schedule $schedule --microbatches $parts
             seed=$((seed + 1))
         done
@@ -65,7 +67,12 @@ loses_alike() {
     jq -r 'select(.loss != null) | "\(.step) \(.loss)"' "$name-whole.losses" >"$work/whole"
     jq -r 'select(.loss != null) | "\(.step) \(.loss)"' "$1.losses" | sort -k1,1 >"$work/own"
     last=$(tail -n 1 "$work/own")
-    grep -q '"precision": "f32"' "$name-whole.plan" && within=1e-4 || within=1e-10
+    # In bfloat16 each sum that a layout splits is rounded a few times more (tests/support/losses/layout_losses.h).
+    case $(jq -r .precision "$name-whole.plan") in
+    bf16) within=0.015625 ;;
+    f32) within=1e-4 ;;
+    *) within=1e-10 ;;
+    esac
     [ "${last%% *}" = 4 ] && sort -k1,1 "$work/whole" | join "$work/own" - |
         awk -v within="$within" '{ d = $2 - $3; if (d < 0) d = -d; if (!(d <= within * ($3 < 0 ? -$3 : $3))) bad++ } END { exit !(NR >= 2 && bad == 0) }'
 }
