@@ -10,6 +10,7 @@
 #define MAX_COLUMNS 32
 #define RANGES_UP_TO 16 /* processors that are drawn with their ranges */
 #define COLUMNS_OF_RANGES 4
+#define HIGHEST 460   /* pixels, behind which a picture scrolls: ".high" of the style */
 #define CELL_WIDTH 30 /* pixels: 32 of them fit beside each other on a page */
 
 typedef struct {
@@ -191,11 +192,12 @@ void mtf_slice_picture(GString *page, const MtfGraph *graph, const MtfLayout *la
     bool ranges = grid.cells <= RANGES_UP_TO;
     int width = grid.columns * (ranges ? 150 : CELL_WIDTH);
     int height = rows_of(&grid) * (ranges ? 24 + 15 * split_dims(graph, layout, tensor) : 22);
-    mtf_markup(
-        page,
-        "<div class=\"wide high\"><svg class=\"slices\" width=\"%d\" height=\"%d\" viewBox=\"0 "
-        "0 %d %d\" role=\"img\" aria-label=\"slices of %s\">",
-        width, height, width, height, mtf_graph_tensor(graph, tensor)->name);
+    mtf_markup(page,
+               "<div class=\"wide high later\" style=\"contain-intrinsic-height:%dpx\"><svg "
+               "class=\"slices\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" role=\"img\" "
+               "aria-label=\"slices of %s\">",
+               MIN(height, HIGHEST), width, height, width, height,
+               mtf_graph_tensor(graph, tensor)->name);
     for (int rank = 0; rank < grid.cells; rank++)
         draw_cell(page, graph, layout, tensor, rank);
     g_string_append(page, "</svg></div>");

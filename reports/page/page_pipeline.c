@@ -225,7 +225,7 @@ static void add_stages(GString *page, const MtfPipelineFacts *facts, char *const
         page,
         "<p>Each has a page of its own. Times are of one micro-batch; where weight gradients are "
         "computed apart, the backward pass is that of the input gradients.</p>"
-        "<div class=\"wide\"><table><thead><tr><th>stage</th><th class=\"n\">domain</th>"
+        "<div class=\"wide\"><table class=\"dense\"><thead><tr><th>stage</th><th class=\"n\">domain</th>"
         "<th>devices, mesh</th><th class=\"n\">operations</th><th class=\"n\">parameters</th>"
         "<th class=\"n\">forward</th><th class=\"n\">backward</th>"
         "<th class=\"n\">weight gradient</th><th class=\"n\">in flight</th>"

@@ -205,6 +205,22 @@ TEST(texts_stand_out_in_both_schemes) {
     }
 }
 
+/* Pictures of 512 processors keep the place that they need, whether they are drawn yet or not; those that are
+ * looked at are drawn. */
+TEST(pictures_of_many_processors_keep_their_place) {
+    open_page("size5", 1280, &on_screen, NULL);
+    static const char wrong[] =
+        "Array.from(document.querySelectorAll('.later')).filter(function(e){"
+        "return Math.abs(e.clientHeight-Math.min(460,e.firstChild.getAttribute('height')))>8;"
+        "}).length";
+    assert_true(number("document.querySelectorAll('.later').length") > 1);
+    assert_true(number(wrong) == 0);
+    assert_true(number("(function(){var e=document.querySelector('.later');e.scrollIntoView();"
+                       "return e.firstChild.getBoundingClientRect().width;})()") > 900);
+    assert_true(number(wrong) == 0);
+    expect_no_complaints();
+}
+
 /* Of 512 processors each row of tensors shows one image of them, which all rows share, and says in words
  * what it shows. */
 TEST(rows_share_the_images_of_where_tensors_lie) {
