@@ -62,12 +62,13 @@ headers_beside() {
     done
 }
 
-# Each header compiles alone, so that no file depends on the order of another's includes.
+# Each header compiles alone, so that no file depends on the order of another's includes; one of macros alone needs a
+# declaration beside them.
 # shellcheck disable=SC2086
 check_headers() {
     flags=$(compiler_flags)
     for header in $(headers_beside); do
-        echo "#include \"$header\"" | ${CC:-gcc} $flags -fsyntax-only -x c - 2>&1 | grep -E 'error:' | head -n 3
+        printf '#include "%s"\nextern int beside_macros;\n' "$header" | ${CC:-gcc} $flags -fsyntax-only -x c - 2>&1 | grep -E 'error:' | head -n 3
     done
 }
 
