@@ -57,6 +57,15 @@ static void arrange(Accumulation *a) {
     mtf_graph_arrange(a->b.graph, order, n);
 }
 
+/* The operation, or the last of the loop that it belongs to: in its midst the loop would run as two. */
+static int last_of_loop(const Accumulation *a, int operation) {
+    int loop = mtf_graph_operation(a->b.graph, operation)->loop;
+    while (loop > 0 && operation + 1 < a->operations &&
+           mtf_graph_operation(a->b.graph, operation + 1)->loop == loop)
+        operation++;
+    return operation;
+}
+
 /* The first of what is run once a step that reads the tensor, or -1. */
 static int first_reader(const Accumulation *a, int tensor) {
     for (int c = a->consumers->starts[tensor]; c < a->consumers->starts[tensor + 1]; c++)
@@ -163,7 +172,7 @@ static void sum_all(Accumulation *a) {
             sum_gradient(a, t);
         else if (mtf_graph_operation(a->b.graph, producer)->phase == MTF_PHASE_FORWARD)
             sum_forward(a, t);
-        put_made(a, from, BEHIND, gradient ? producer : forward);
+        put_made(a, from, BEHIND, gradient ? last_of_loop(a, producer) : forward);
     }
 }
 

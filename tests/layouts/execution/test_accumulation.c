@@ -281,3 +281,28 @@ TEST(the_form_of_a_step_is_told) {
     assert_string_equal(piece, "in one piece");
     assert_string_equal(three, "in 3 micro-batches of 4");
 }
+
+/* The gradient of w is stacked in the loop that goes back, which hands its state on behind that: in between, the sum would
+ * part the loop, and no state be handed on. */
+TEST(sums_stand_behind_the_loop_of_what_they_are_of) {
+    g_autoptr(MtfGraph) forward_graph = mtf_test_graph(
+        "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'b': 12, 't': 4, 'd': 3}, 'inputs': "
+        "[{'name': 'x', 'dims': ['b', 'd'], 'feed': 'features'}], 'variables': [{'name': 'w', "
+        "'dims': ['t'], 'init': 'ones'}], 'operations': [{'loop': {'name': 'q', 'dimension': 't', "
+        "'carry': [{'name': 'h', 'init': 'x', 'next': 'm'}], 'inputs': [{'name': 'e', 'of': 'w'}], "
+        "'operations': [{'name': 's', 'op': 'reduce_mean', 'inputs': ['e'], 'dims': []}, {'name': "
+        "'k', 'op': 'add', 'inputs': ['h', 's']}, {'name': 'm', 'op': 'tanh', 'inputs': ['k']}]}}, "
+        "{'name': 'l', 'op': 'reduce_mean', 'inputs': ['q/h'], 'dims': []}], 'loss': 'l', "
+        "'optimizer': {'kind': 'sgd', 'rate': 0.1}}");
+    g_autoptr(MtfGraph) graph = mtf_test_microbatches(forward_graph, 3, NULL);
+    assert_non_null(graph);
+    int begun = 0, sums = 0;
+    for (int i = 0, before = 0; i < (int)graph->operations->len; i++) {
+        const MtfOperation *op = mtf_graph_operation(graph, i);
+        begun += op->loop > 0 && op->loop != before;
+        before = op->loop;
+        sums += op->kind == MTF_OP_ACCUMULATE;
+    }
+    assert_int_equal(begun, 2); /* forward and back */
+    assert_int_equal(sums, 2);  /* the loss and w */
+}
