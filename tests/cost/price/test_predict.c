@@ -284,11 +284,12 @@ TEST(attention_is_priced_by_its_blocks) {
  * bytes, half of them two places on, so over one link at 0.95 * 3.1e10 B/s all go: 35.6 us; to be laid together and
  * apart 2 (2^20 + 2^19 + 2^19) bytes are copied at 3.5e11 B/s: 12.0 us. To neighbours half goes either way. */
 TEST(what_goes_far_goes_over_a_link_together) {
-    g_autoptr(MtfGraph) graph = mtf_test_graph(
-        "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'u': 1048576, 't': 524288}, 'inputs': ["
-        "{'name': 'x', 'dims': ['u'], 'feed': 'features'}], 'variables': [], 'operations': ["
-        "{'name': 'y', 'op': 'resample', 'inputs': ['x'], 'from': 'u', 'to': 't', 'start': 524288}]}");
-    Case c = case_of(g_steal_pointer(&graph), "all:4", "u:all;t:all");
+    Case c = case_of(
+        mtf_test_graph(
+            "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'u': 1048576, 't': 524288}, 'inputs': ["
+            "{'name': 'x', 'dims': ['u'], 'feed': 'features'}], 'variables': [], 'operations': ["
+            "{'name': 'y', 'op': 'resample', 'inputs': ['x'], 'from': 'u', 'to': 't', 'start': 524288}]}"),
+        "all:4", "u:all;t:all");
     const MtfInstruction *halo = mtf_program_instruction(c.program, 0);
     assert_int_equal(halo->reshard.kind, MTF_RESHARD_HALO);
     assert_int_equal(halo->places, 2);
