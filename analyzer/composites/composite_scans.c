@@ -6,10 +6,20 @@
 /* As far as numbers go where there is none, as masks have it. */
 #define NOTHING 1e30
 
-/* The blocks in which the largest of many elements of few rows are looked for. */
+/* The blocks in which many elements of few rows are added up, or the largest of them looked for. */
 #define MOST_BLOCKS 64
 #define LEAST_BLOCK 4096
 #define MANY_ROWS 8
+
+/* Where nobody says how many blocks there are of rows of `size` elements: one, so that rows are split, unless these are
+ * few; then as many as leave each so long that what travels of it, `wanted` elements, is little beside it. */
+static int64_t chosen_blocks(int64_t rows, int64_t size, int64_t wanted) {
+    int64_t n = MOST_BLOCKS;
+    while (n > 1 &&
+           (rows >= MANY_ROWS || size % n != 0 || size / n < MAX(LEAST_BLOCK, 16 * wanted)))
+        n--;
+    return n;
+}
 
 /* ---- Scans ----------------------------------------------------------------------------------- */
 
@@ -133,6 +143,7 @@ static int summed_along(MtfComposite *c, const char *suffix, int x, int dim, dou
     a->dimension = dim;
     a->exclusive = exclusive;
     a->reverse = c->op->attributes.reverse;
+    a->blocks = 1;
     return mtf_composite_mapped(c, MTF_OP_CUMULATIVE_SUM, suffix, x, -1);
 }
 
@@ -140,9 +151,11 @@ static int summed_along(MtfComposite *c, const char *suffix, int x, int dim, dou
  * nothing but the totals travels (Blelloch, "Prefix sums and their applications", 1990). */
 int mtf_expand_cumulative_sum(MtfComposite *c) {
     const MtfAttributes *a = &c->op->attributes;
-    if (a->blocks <= 1)
+    int64_t size = mtf_graph_size(c->b->graph, a->dimension);
+    int64_t rows = mtf_graph_elements(c->b->graph, c->shape) / size;
+    int64_t blocks = a->blocks == 0 ? chosen_blocks(rows, size, 1) : (int64_t)a->blocks;
+    if (blocks == 1)
         return mtf_composite_copy(c);
-    int64_t blocks = (int64_t)a->blocks, size = mtf_graph_size(c->b->graph, a->dimension);
     int outer = mtf_composite_dimension(c, "blocks", blocks);
     int inner = mtf_composite_dimension(c, "block", size / blocks);
     if (inner < 0)
@@ -204,23 +217,14 @@ static int candidate_places(MtfComposite *c, int blocks, int64_t block, int with
     return mtf_composite_converted(c, "places/wide", size < 1 << 24 ? MTF_F32 : MTF_F64, joined);
 }
 
-/* Where nobody says how many blocks there are: one, so that rows are split, unless these are few; then as
- * many as leave each so long that its own best are few beside it. */
-static int64_t chosen_blocks(const MtfComposite *c, int64_t size, int64_t wanted) {
-    int64_t n = MOST_BLOCKS, rows = mtf_graph_elements(c->b->graph, c->shape) / wanted;
-    while (n > 1 &&
-           (rows >= MANY_ROWS || size % n != 0 || size / n < MAX(LEAST_BLOCK, 16 * wanted)))
-        n--;
-    return n;
-}
-
 /* Of the largest of each block, one block behind the other, the largest: equal ones stand among them in
  * the order in which they stand in x. Where blocks are split nothing but these candidates travels. */
 int mtf_expand_top_k(MtfComposite *c) {
     MtfBuilder *b = c->b;
     const MtfAttributes *a = &c->op->attributes;
     int64_t size = mtf_graph_size(b->graph, a->from), wanted = mtf_graph_size(b->graph, a->to);
-    int64_t n = a->blocks == 0 ? chosen_blocks(c, size, wanted) : (int64_t)a->blocks;
+    int64_t rows = mtf_graph_elements(b->graph, c->shape) / wanted;
+    int64_t n = a->blocks == 0 ? chosen_blocks(rows, size, wanted) : (int64_t)a->blocks;
     if (n == 1)
         return mtf_composite_copy(c);
     int64_t each = size / n, few = MIN(each, wanted);

@@ -244,7 +244,7 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                                 .in_place = 1, .whole = true, .positional = true, .integers = true,
                                 .attributes = { REQUIRED_DIMENSION(dimension),
                                                 NUMBER(exclusive, 0), NUMBER(reverse, 0),
-                                                NUMBER(blocks, 1) },
+                                                NUMBER(blocks, 0) },
                                 .check = mtf_check_cumulative_sum },
     [MTF_OP_TOP_K] = { ROW("top_k", REDUCTION, 1, 1, 2, REPLACED), .suffixes = { NULL, "index" },
                        .outputs_like = { 0, MTF_OUTPUT }, .integer_outputs = 2, .separate = true,

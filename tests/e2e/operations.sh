@@ -213,6 +213,17 @@ for ranks in 3 4; do
     claim "top_k on $ranks ranks: calls and bytes are those of its plan" says "every rank's calls and bytes equal the program's"
 done
 
+# Sums of all scores before each, likewise in 16 blocks where these are split: their totals, of 2 examples forward and
+# backward, and nothing else but sums is exchanged.
+sed 's/"scores": 600, "best": 3/"scores": 65536/; /"top_k"/d; /"name": "place"/d; s/\["z", "place"\]/["z", "w"]/; s/0.0001/1e-8/' "$work/best.json" |
+    sed '/"name": "weighed"/i\    {"name": "z", "op": "cumulative_sum", "inputs": ["y"], "dimension": "scores", "exclusive": 1},' >"$work/sums.json"
+run meshtf-plan search "$work/sums.json" --mesh rows:4 --machine cpu-host --precision f64 -o "$work/plan.json"
+sent=$(jq '[.predicted.collectives[]? | select(.kind != "allreduce") | .elements] | add // 0' "$work/plan.json")
+claim "many scores are added up one by one where these are split, exchanging $sent elements" between "$sent" 64
+run mpirun -n 4 meshtf-run "$work/plan.json" --steps 4 --verify
+claim "cumulative_sum in blocks of its own choice trains as on one processor" says "the same training as on one processor"
+claim "and with the calls and bytes of its plan" says "every rank's calls and bytes equal the program's"
+
 # A function of elements that no row has: under split layouts, in a block, in stages.
 cat >"$work/formula.json" <<'EOF'
 {
