@@ -405,7 +405,7 @@ def llama_like(w, c, tokens):
     gemma = "gemma" in kind
     act = gelu_tanh if gemma else silu
     bias = c.get("attention_bias", False)
-    qkv_bias = kind in ("qwen2", "qwen2_vl", "qwen2_5_vl", "qwen2_moe", "glm", "glm4") or bias or c.get("use_qkv_bias", False)
+    qkv_bias = kind in ("qwen2", "qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text", "qwen2_moe", "glm", "glm4") or bias or c.get("use_qkv_bias", False)
     plain = kind in ("stablelm", "starcoder2")  # norms of means and variances
     if kind == "starcoder2":
         act, bias, qkv_bias = gelu_tanh, c["use_bias"], c["use_bias"]
@@ -881,7 +881,7 @@ HEAD_NORMS = {"hunyuan_v1_dense": ("query_layernorm", "key_layernorm"), "hunyuan
 
 # Types that every_model_type.sh alone tries: they keep their tensors as others do.
 GENERATED_ALONE = {"xglm"} | set(TRAITS) - {"granitemoeshared", "minimax_m2", "granitemoe", "ernie4_5_moe", "persimmon", "apertus"} | {
-    "qwen2_vl", "qwen2_5_vl", "qwen3_vl_text", "qwen3_vl_moe_text", "kimi_k2", "ernie", "megatron-bert", "data2vec-text", "xlm-roberta-xl", "eurobert", "nomic_bert", "clip", "roberta-prelayernorm", "exaone", "minicpm", "internlm2", "modernbert-decoder"}
+    "qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text", "qwen3_vl_text", "qwen3_vl_moe_text", "kimi_k2", "ernie", "megatron-bert", "data2vec-text", "xlm-roberta-xl", "eurobert", "nomic_bert", "clip", "roberta-prelayernorm", "exaone", "minicpm", "internlm2", "modernbert-decoder"}
 
 
 def all_experts_in_one(w, c, p, x):
@@ -2703,6 +2703,8 @@ MODELS = {
     "qwen3_vl_moe_text": (llama_like, {**QWEN3_VL, "model_type": "qwen3_vl_moe_text", "num_experts": 6, "num_experts_per_tok": 3, "moe_intermediate_size": 12}),
     "qwen3_vl": (with_pictures_within, {"vocab_size": 50, "vision_config": {"hidden_size": 4}, "image_token_id": 3, "text_config": QWEN3_VL}),
     "qwen2_5_vl": (llama_like, {**LLAMA, "rope_scaling": {"rope_type": "default", "type": "default", "mrope_section": [1, 1]}}),
+    "qwen2_5_vl_text": (llama_like, {**LLAMA, "rope_scaling": {"rope_type": "default", "type": "default", "mrope_section": [1, 1]}}),
+    "qwen2_vl_text": (llama_like, {**LLAMA, "rope_scaling": {"rope_type": "default", "type": "default", "mrope_section": [1, 1]}}),
     "qwen3": (llama_like, {**LLAMA, "head_dim": 8, "rope_theta": 100.0,
                            "rope_scaling": {"rope_type": "yarn", "factor": 4.0, "beta_fast": 2.0,
                                             "original_max_position_embeddings": 16}}),
