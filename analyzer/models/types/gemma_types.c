@@ -137,6 +137,24 @@ static void read_sparsity(MtfConfig *c, MtfStack *s) {
 
 static void read_token_input(MtfConfig *c, MtfArchitecture *n);
 
+/* What Gemma 3n and 4 have in common: keys, queries and values are normalised, so that scores need no scale, and layers
+ * have norms before and behind both halves. */
+static void read_unscaled(MtfConfig *c, MtfArchitecture *n, const MtfTypeSizes *standard,
+                          double logit_cap) {
+    MtfStack *s = &n->decoder;
+    mtf_type_llama(c, n, standard);
+    mtf_type_attention_bias(c, s);
+    mtf_type_head_norms(s);
+    n->embedding_scale = sqrt((double)n->d_model);
+    n->logit_softcap = read_cap(c, "final_logit_softcapping", logit_cap);
+    s->activation = mtf_config_activation(c, "hidden_activation", "gelu_pytorch_tanh");
+    s->scale = 1;
+    s->value_norm = true;
+    s->names.on_attention = "post_attention_layernorm";
+    s->names.before_ffn = "pre_feedforward_layernorm";
+    s->names.on_ffn = "post_feedforward_layernorm";
+}
+
 /* The text part of Gemma 3n: four residual streams of which a layer computes one, a narrow part beside attention, what
  * layers read of the token, borrowed keys and values, sparse gates. */
 static void read_gemma3n_text(MtfConfig *c, MtfArchitecture *n) {
@@ -144,17 +162,7 @@ static void read_gemma3n_text(MtfConfig *c, MtfArchitecture *n) {
                                            256,    32768, 1e-6,  1e6, true };
     MtfStack *s = &n->decoder;
     s->window_rotary_base = mtf_config_number(c, "rope_local_base_freq", 1e4);
-    mtf_type_llama(c, n, &standard);
-    mtf_type_attention_bias(c, s);
-    mtf_type_head_norms(s);
-    n->embedding_scale = sqrt((double)n->d_model);
-    n->logit_softcap = read_cap(c, "final_logit_softcapping", 30);
-    s->activation = mtf_config_activation(c, "hidden_activation", "gelu_pytorch_tanh");
-    s->scale = 1;
-    s->value_norm = true;
-    s->names.on_attention = "post_attention_layernorm";
-    s->names.before_ffn = "pre_feedforward_layernorm";
-    s->names.on_ffn = "post_feedforward_layernorm";
+    read_unscaled(c, n, &standard, 30);
     mtf_type_window(c, s, 512);
     mtf_type_window_pattern(c, s, 5);
     mtf_type_layer_types(c, s);
@@ -283,17 +291,7 @@ static void read_gemma4_text(MtfConfig *c, MtfArchitecture *n) {
     s->values_are_keys = mtf_config_flag(c, "attention_k_eq_v", false);
     read_whole_sizes(c, s, whole);
     s->window_rotary_base = 1e4;
-    mtf_type_llama(c, n, &standard);
-    mtf_type_attention_bias(c, s);
-    mtf_type_head_norms(s);
-    n->embedding_scale = sqrt((double)n->d_model);
-    n->logit_softcap = read_cap(c, "final_logit_softcapping", 0);
-    s->activation = mtf_config_activation(c, "hidden_activation", "gelu_pytorch_tanh");
-    s->scale = 1;
-    s->value_norm = true;
-    s->names.on_attention = "post_attention_layernorm";
-    s->names.before_ffn = "pre_feedforward_layernorm";
-    s->names.on_ffn = "post_feedforward_layernorm";
+    read_unscaled(c, n, &standard, 0);
     s->names.layer_factor = "layer_scalar";
     read_gemma_windows(c, s, 512);
     check_whole_layers(c, s, whole);
