@@ -54,7 +54,7 @@ cat >"$work/pieces.json" <<'GRAPH'
                 {"name": "turned", "op": "reverse", "inputs": ["y"], "dimension": "n"},
                 {"name": "bent", "op": "tanh", "inputs": ["turned"]},
                 {"name": "third", "op": "slice", "inputs": ["bent"], "from": "n", "to": "m", "start": 11},
-                {"name": "end", "op": "slice", "inputs": ["bent"], "from": "n", "to": "k", "start": 31, "stride": -2},
+                {"name": "end", "op": "slice", "inputs": ["bent"], "from": "n", "to": "k", "start": 32, "stride": -1},
                 {"name": "first", "op": "reduce_mean", "inputs": ["third"], "dims": []},
                 {"name": "second", "op": "reduce_mean", "inputs": ["end"], "dims": []},
                 {"name": "loss", "op": "add", "inputs": ["first", "second"]}],

@@ -2,7 +2,7 @@
 # README's way from a config.json to a page of its plan and to text, as it is written there, with a tiny model.
 . tests/support/tap.sh
 tokenizer=$PWD/tests/golden/tokenizers/gpt2.json
-awk '/^[*][*]/ { on = /From a .config.json. to a page/ } on && /^(meshtf-|mpirun)/' README.md >"$work/commands"
+awk '/^From a .config.json. to a page/ { on = 1 } on && /^```$/ { exit } on && /^(meshtf-|mpirun)/' README.md >"$work/commands"
 claim "README has three commands and two more" [ "$(grep -c . "$work/commands")" = 5 ]
 
 cd "$work" || exit 1

@@ -19,6 +19,7 @@ void mtf_test_add(int place, struct CMUnitTest test) {
 }
 
 int mtf_tests_run(CMFixtureFunction setup, CMFixtureFunction teardown) {
+    g_assert(tests != NULL); /* a program that tests nothing */
     /* cmocka's macro counts the elements of an array that it sees. */
     return _cmocka_run_group_tests("tests", (struct CMUnitTest *)(void *)tests->data, tests->len,
                                    setup, teardown);
