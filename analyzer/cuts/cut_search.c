@@ -7,6 +7,7 @@
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
 
+#include <inttypes.h>
 #include <math.h>
 
 /* Layers of a graph up to this number may all be cut between. */
@@ -695,9 +696,26 @@ static GPtrArray *take_plans(Search *search) {
     return plans;
 }
 
+/* Whether there are as many parts that begin with a layer as stages and chunks ask for, where no others may. */
+static bool check_layers(const Search *search, GError **error) {
+    const MtfCutRequest *request = search->request;
+    int parts = (int)search->all->len - 1, chunks = request->chunks[0];
+    for (const int *next = request->chunks; *next > 0; next++)
+        chunks = MIN(chunks, *next);
+    int64_t wanted = (int64_t)request->stages * chunks;
+    g_autofree char *each =
+        chunks > 1 ? g_strdup_printf(" of %d parts of the graph each", chunks) : g_strdup("");
+    return !(request->between_layers || request->megatron) || wanted <= parts ||
+           mtf_input_error(error,
+                           "%d stages%s that begin with layers need %" PRId64
+                           " such parts, and graph \"%s\" can be cut into %d",
+                           request->stages, each, wanted, request->forward->name, parts);
+}
+
 GPtrArray *mtf_cut_search_within(MtfCutSearch *search, int64_t memory, GError **error) {
     begin_within(search, memory);
-    bool found = mtf_stage_sizes_check(search->request, search->sizes, error) &&
+    bool found = check_layers(search, error) &&
+                 mtf_stage_sizes_check(search->request, search->sizes, error) &&
                  try_all(search, error) && (best_plan(search) != NULL || fail_unfit(search, error));
     return found ? take_plans(search) : NULL;
 }

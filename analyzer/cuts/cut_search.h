@@ -54,7 +54,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfCutSearch, mtf_cut_search_free)
 /* The best cut for each number of chunks that is asked for and fits in `memory` bytes of a device
  * (MtfCutPlan), and where any recomputation will do the best whose stages differ in it, and of each number
  * of micro-batches looked at, if wanted; the fastest first.
- * Fails where none fits (MTF_ERROR_FIT), or the batch cannot be divided (bad input). */
+ * Fails where none fits (MTF_ERROR_FIT), or the batch cannot be divided, or fewer parts begin with a layer than are asked
+ * for (bad input). */
 GPtrArray *mtf_cut_search_within(MtfCutSearch *search, int64_t memory, GError **error);
 
 /* Of those the ones that cut between layers; none where others were not looked for either. */

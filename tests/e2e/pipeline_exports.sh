@@ -83,6 +83,8 @@ claim "what may be cut within layers is no slower" [ "$(jq --slurpfile layers "$
     '.predicted.step_seconds <= $layers[0].predicted.step_seconds' "$work/anywhere.json")" = true ]
 run meshtf-plan search "$work/g.json" --machine cpu-host --devices 3 --stages 3 --cut here
 claim "other places to cut are bad input" says_error '--cut "here" must be any or layers'
+run meshtf-plan search "$work/g.json" --machine cpu-host --devices 40 --stages 40 --cut layers
+claim "so are more stages than begin with layers" says_error '40 stages that begin with layers need 40 such parts'
 run meshtf-plan search "$work/g.json" --machine cpu-host --mesh rows:1 --stages 3 --cut layers
 claim "stages on a mesh may begin with layers" says "3 stages on 3 devices"
 run meshtf-plan search "$work/g.json" --machine cpu-host --devices 3 --schedule zb-h1
