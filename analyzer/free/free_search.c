@@ -203,7 +203,7 @@ static MtfLayoutSolution *solve(const Search *search, const int *choice,
     bool tightened = search->tightened;
     int nodes = mtf_layout_problem_node_count(search->limited);
     g_autofree int *leader = leaders(search);
-    bool near = choice != NULL && !options->draft; /* a draft's layers are alike */
+    bool near = choice != NULL && options->near && !options->draft; /* a draft's layers are alike */
     const int *begun = near ? choice : search->start;
     g_autofree int *start = begun != NULL && node_count(search) < nodes
                                 ? mtf_left_out_choice(search->left_out, begun)

@@ -25,13 +25,16 @@ typedef struct {
     int64_t work;           /* limit of each solve in rounds, the same on every machine; 0 = none */
     int64_t tightened_work; /* the same with memory that is left out, which proves nothing; 0 = as
                                of others, and to their gap */
-    double program_work;    /* as of MtfSolveOptions */
-    double gap;             /* stop when (cost - bound) <= gap cost */
-    const int *leader;      /* for each node of the problem the one that it is laid out like, as of
+    bool
+        near; /* solves with memory that is left out begin near the choice that was too large, where rounds are
+                  long; else anew, which comes farther */
+    double program_work; /* as of MtfSolveOptions */
+    double gap;          /* stop when (cost - bound) <= gap cost */
+    const int *leader;   /* for each node of the problem the one that it is laid out like, as of
                             MtfSolveOptions; or NULL */
-    bool begun;             /* the best incumbent is as good as alike layers: these are not looked
+    bool begun;          /* the best incumbent is as good as alike layers: these are not looked
                                for to begin with */
-    bool draft;             /* no bound where layers repeat: as of MtfSolveOptions */
+    bool draft;          /* no bound where layers repeat: as of MtfSolveOptions */
     const MtfRowPrices *prices; /* of the draft that is to be proven, or of fewer layers; or NULL */
     bool no_infeasibility;      /* when nothing fits, say only that */
     bool bound_only;            /* no layout is asked for */
