@@ -2,6 +2,7 @@
 #include "analyzer/free/free_problem.h"
 
 #include "analyzer/free/operation_profile.h"
+#include "analyzer/free/placement_lists.h"
 #include "analyzer/free/reshard_prices.h"
 #include "analyzer/solver/problem/in_parallel.h"
 #include "analyzer/solver/problem/shared_blocks.h"
@@ -20,11 +21,10 @@ struct MtfFreeProblem {
     MtfLayoutProblem *problem;
     MtfOperationProfiles *profiles;
     MtfReshardPrices *prices;
-    GHashTable *lists;      /* GBytes of placements -> GArray: equal candidates are one list */
-    GHashTable *candidates; /* GBytes of the lists that they are merged of -> GArray */
-    GHashTable *edges;      /* EdgeKey -> its place in edge_kinds, plus 1 */
-    GArray *edge_kinds;     /* EdgeKind */
-    GArray *edge_uses;      /* EdgeUse, in the order of the edges */
+    MtfPlacementLists *lists;               /* of candidates */
+    GHashTable *edges;                      /* EdgeKey -> its place in edge_kinds, plus 1 */
+    GArray *edge_kinds;                     /* EdgeKind */
+    GArray *edge_uses;                      /* EdgeUse, in the order of the edges */
     const MtfOperationProfile **operations; /* one an operation, node i */
     int *tensor_node;                       /* for each tensor: its node, or -1 */
     int *gathered_node;         /* MTF_PHASES a tensor: the node of its gathered copy, or -1 */
@@ -163,52 +163,13 @@ static GPtrArray *lists_of(const MtfFreeProblem *problem, int tensor) {
     return lists;
 }
 
-/* All placements of some lists, each once; those of inputs and variables, and of what
- * other pipeline stages read, without pending reductions. */
-static GArray *merge_lists(const GPtrArray *lists, bool computed) {
-    GArray *merged = g_array_new(FALSE, FALSE, sizeof(MtfPlacement));
-    MtfPlacement replicated = mtf_placement_replicated();
-    mtf_placements_add(merged, &replicated);
-    for (guint l = 0; l < lists->len; l++) {
-        const GArray *list = g_ptr_array_index(lists, l);
-        for (guint i = 0; i < list->len; i++) {
-            const MtfPlacement *placement = &g_array_index(list, MtfPlacement, i);
-            if (computed || mtf_placement_partial_axes(placement) == 0)
-                mtf_placements_add(merged, placement);
-        }
-    }
-    return merged;
-}
-
-/* The first list with the same placements; takes over a reference and returns one. */
-static GArray *shared_list(MtfFreeProblem *problem, GArray *placements) {
-    gsize bytes = placements->len * sizeof(MtfPlacement);
-    g_autoptr(GBytes) key = g_bytes_new(placements->data, bytes);
-    GArray *known = g_hash_table_lookup(problem->lists, key);
-    if (known == NULL) {
-        g_hash_table_insert(problem->lists, g_steal_pointer(&key), g_array_ref(placements));
-        return placements;
-    }
-    g_array_unref(placements);
-    return g_array_ref(known);
-}
-
-/* The placements a tensor may be kept in: those its producer leaves and those its consumers want.
- * Tensors of the same lists, as in layers that repeat, have the same. Returns a reference. */
+/* The placements a tensor may be kept in: those its producer leaves and those its consumers want; of inputs and variables,
+ * of what other pipeline stages read and of what is compared, without pending reductions. Returns a reference. */
 static GArray *candidate_placements(MtfFreeProblem *problem, int tensor) {
     const MtfTensor *t = mtf_graph_tensor(problem->graph, tensor);
     bool computed = t->producer >= 0 && !t->is_sent && !problem->compared[tensor];
     g_autoptr(GPtrArray) lists = lists_of(problem, tensor);
-    g_autoptr(GByteArray) text = g_byte_array_new();
-    g_byte_array_append(text, (const guint8 *)&computed, sizeof computed);
-    g_byte_array_append(text, (const guint8 *)lists->pdata, lists->len * (guint)sizeof(gpointer));
-    g_autoptr(GBytes) key = g_bytes_new(text->data, text->len);
-    GArray *known = g_hash_table_lookup(problem->candidates, key);
-    if (known != NULL)
-        return g_array_ref(known);
-    GArray *candidates = shared_list(problem, merge_lists(lists, computed));
-    g_hash_table_insert(problem->candidates, g_steal_pointer(&key), g_array_ref(candidates));
-    return candidates;
+    return mtf_placement_lists_merge(problem->lists, lists, computed);
 }
 
 /* The consumers of a tensor in one phase: how many there are and which comes first. */
@@ -580,11 +541,6 @@ static int *filled_with_none(guint n) {
     return array;
 }
 
-static GHashTable *new_lists(void) {
-    return g_hash_table_new_full(g_bytes_hash, g_bytes_equal, (GDestroyNotify)g_bytes_unref,
-                                 (GDestroyNotify)g_array_unref);
-}
-
 /* Without nodes or edges. */
 static MtfFreeProblem *empty_problem(const MtfGraph *graph, const MtfMesh *mesh,
                                      const MtfPricer *pricer, MtfKnownPaths *paths) {
@@ -595,8 +551,7 @@ static MtfFreeProblem *empty_problem(const MtfGraph *graph, const MtfMesh *mesh,
         .pricer = pricer,
         .problem = mtf_layout_problem_new(graph->name),
         .prices = mtf_reshard_prices_new(graph, mesh, pricer, paths),
-        .lists = new_lists(),
-        .candidates = new_lists(),
+        .lists = mtf_placement_lists_new(),
         .edges = g_hash_table_new_full(edge_hash, edge_equal, g_free, NULL),
         .edge_kinds = g_array_new(FALSE, FALSE, sizeof(EdgeKind)),
         .edge_uses = g_array_new(FALSE, FALSE, sizeof(EdgeUse)),
@@ -641,8 +596,7 @@ void mtf_free_problem_free(MtfFreeProblem *problem) {
     mtf_layout_problem_free(problem->problem);
     mtf_operation_profiles_free(problem->profiles);
     mtf_reshard_prices_free(problem->prices);
-    g_hash_table_unref(problem->lists);
-    g_hash_table_unref(problem->candidates);
+    mtf_placement_lists_free(problem->lists);
     g_hash_table_unref(problem->edges);
     g_array_unref(problem->edge_kinds);
     g_array_unref(problem->edge_uses);

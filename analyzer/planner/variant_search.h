@@ -2,7 +2,7 @@
 /* From a graph as its user wrote it to the best plan of one training step: which variants of the step
  * may do (step_variants.h), and the search of each that promises most (plan_search.h).
  *
- *     graph ──► variants, ranked ──► two at once ──► keep the better ──► the next, while it may be better
+ *     graph ──► variants, ranked ──► two at once ──► keep the better ──► the next one or two that may be better
  *
  * Of two that are searched at once the second is given up when its bound says that it is slower, and of
  * large graphs the one with the shorter step alone is proven. What is found does not depend on which
