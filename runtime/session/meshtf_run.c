@@ -119,11 +119,20 @@ static bool train_and_verify(MtfSession *session, GError **error) {
     say(session, mtf_run_summary(session));
     if (!session->options->verify || session->stopped)
         return true;
-    char *table = mtf_verify(session, error);
+    bool same = false;
+    char *table = mtf_verify(session, &same, error);
     if (table == NULL)
         return false;
+    session->differs = !same;
     say(session, table);
     return true;
+}
+
+/* What --verify found decides the exit status, behind all that is made of the trained model. */
+static bool is_verified(const MtfSession *session, GError **error) {
+    return !session->differs ||
+           mtf_failure(error, "--verify: what the ranks computed is not what one processor does; "
+                              "the verdict above says by how much");
 }
 
 static bool generate(MtfSession *session, GError **error) {
@@ -258,7 +267,8 @@ static bool train(MtfSession *session, GError **error) {
     say(session, g_strdup_printf("  %s\n", products));
     return check_wishes(session, error) && train_and_verify(session, error) &&
            settle_weights(session, error) && write_results(session, error) &&
-           foretell(session, error) && generate(session, error) && serve(session, error);
+           foretell(session, error) && generate(session, error) && is_verified(session, error) &&
+           serve(session, error);
 }
 
 /* What rank 0 writes when all is done. */

@@ -51,6 +51,7 @@ typedef struct {
     double products;     /* flop of a rank's matrix products a step */
     double gemm_peak;    /* flop a second of one large product; 0: not measured, as for few steps */
     bool stopped;        /* a signal asked to stop before the last step */
+    bool differs;        /* --verify found another training than that of one processor */
     void *scores;        /* a copy of what scores.h has computed last; or NULL */
     int folder;          /* of checkpoints, locked by rank 0; -1 = none */
     int saves;           /* checkpoints written */

@@ -245,7 +245,7 @@ static double tolerance_of(const MtfPlan *plan) {
                                                   : 1e-4;
 }
 
-static void append_verdict(GString *text, const MtfSession *session, double loss, double variable) {
+static bool append_verdict(GString *text, const MtfSession *session, double loss, double variable) {
     double tolerance = tolerance_of(session->plan);
     g_string_append_printf(text,
                            "  verdict     %s: losses differ by %.3g of at most %.3g that rounding "
@@ -253,42 +253,48 @@ static void append_verdict(GString *text, const MtfSession *session, double loss
                            loss <= tolerance ? "the same training as on one processor"
                                              : "NOT the same training as on one processor",
                            loss, tolerance, session->plan->precision, variable);
+    return loss <= tolerance;
 }
 
-static void append_result_verdict(GString *text, const MtfSession *session, double result) {
+static bool append_result_verdict(GString *text, const MtfSession *session, double result) {
     double tolerance = tolerance_of(session->plan);
     g_string_append_printf(
         text, "  verdict     %s: they differ by %.3g of at most %.3g that rounding in %s may do\n",
         result <= tolerance ? "the same results as on one processor"
                             : "NOT the same results as on one processor",
         result, tolerance, session->plan->precision);
+    return result <= tolerance;
 }
 
-static char *make_table(const MtfSession *session, const Single *single) {
+static char *make_table(const MtfSession *session, const Single *single, bool *same) {
     GString *text = g_string_new("\n  largest relative difference from the same steps on one "
                                  "processor\n");
     g_autofree void *piece = g_malloc(PIECE_BYTES);
     if (mtf_session_graph(session)->loss < 0) {
-        append_result_verdict(text, session, append_variables(text, session, single, piece));
+        *same =
+            append_result_verdict(text, session, append_variables(text, session, single, piece));
         return g_string_free(text, FALSE);
     }
     double loss =
         mtf_agree_first(session->control, session->rank == 0 ? compare_losses(session, single) : 0);
     g_string_append_printf(text, "  %10.3g  loss\n", loss);
     double variable = append_variables(text, session, single, piece);
-    append_verdict(text, session, loss, variable);
+    *same = append_verdict(text, session, loss, variable);
     return g_string_free(text, FALSE);
 }
 
-char *mtf_verify(const MtfSession *session, GError **error) {
+char *mtf_verify(const MtfSession *session, bool *same, GError **error) {
     Single single;
+    bool equal = false;
     GError *local = NULL;
     char *table = NULL;
     single_init(&single, session);
     if (session->rank == 0)
         single_run(&single, session, &local);
     if (mtf_agree(session->control, local, error))
-        table = make_table(session, &single);
+        table = make_table(session, &single, &equal);
     single_clear(&single);
+    if (table != NULL && same != NULL)
+        *same = equal;
     return table;
 }

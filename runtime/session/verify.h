@@ -10,7 +10,8 @@
 /* Collective over session->control, after mtf_session_train. Returns a table of the largest
  * relative differences, max |a - b| / max |b|, of the loss over all steps and of each variable
  * after the last, on every rank; free with g_free. NULL when rank 0 has no room for the whole
- * model. */
-char *mtf_verify(const MtfSession *session, GError **error);
+ * model. `same`, unless NULL, is whether they are as small as rounding may make them: of losses, or of results
+ * where there is no loss. */
+char *mtf_verify(const MtfSession *session, bool *same, GError **error);
 
 #endif
