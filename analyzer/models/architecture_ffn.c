@@ -68,10 +68,19 @@ static int dense_ffn(MtfAssembly *m, const Dense *dense, int x) {
 
 /* ---- Experts --------------------------------------------------------------------------------- */
 
-static bool has_experts(const MtfAssembly *m) {
-    const MtfStack *s = m->stack;
-    bool dense = m->layer < 256 && (s->dense_layers[m->layer / 64] >> m->layer % 64 & 1);
-    return s->experts > 0 && !dense && (m->layer + 1) % MAX(1, s->sparse_step) == 0;
+static bool has_experts(const MtfStack *s, int layer) {
+    bool dense = layer < 256 && (s->dense_layers[layer / 64] >> layer % 64 & 1);
+    return s->experts > 0 && !dense && (layer + 1) % MAX(1, s->sparse_step) == 0;
+}
+
+/* How many layers of the model have experts. */
+static int64_t expert_layers(const MtfArchitecture *n) {
+    const MtfStack *const stacks[] = { &n->encoder, &n->decoder };
+    int64_t layers = 0;
+    for (int i = 0; i < 2; i++)
+        for (int layer = 0; stacks[i]->heads > 0 && layer < stacks[i]->layers; layer++)
+            layers += has_experts(stacks[i], layer);
+    return layers;
 }
 
 /* The dimensions of a layer with experts, and who goes where. */
@@ -96,6 +105,19 @@ static int routed_by(MtfAssembly *m, int x) {
     return y;
 }
 
+/* In training, times numbers that are drawn anew in each step. */
+static int jittered(MtfAssembly *m, int x) {
+    double jitter = m->stack->routing.jitter;
+    if (jitter <= 0)
+        return x;
+    m->p->b.attributes.low = 1 - jitter;
+    m->p->b.attributes.high = 1 + jitter;
+    MtfShape shape = MTF_SHAPE(m->batch, m->length, m->d_model);
+    int noise = mtf_parts_apply_shaped(m->p, MTF_OP_RANDOM_UNIFORM, "jitter", &shape);
+    int y = mtf_parts_apply(m->p, MTF_OP_MULTIPLY, "jittered", NULL, x, noise);
+    return mtf_parts_apply(m->p, MTF_OP_IN_TRAIN_PHASE, "trained_by", NULL, y, x);
+}
+
 static int scores_of(MtfAssembly *m, int experts, int x) {
     MtfLinear router = { .name = "router",
                          .file = m->stack->names.router,
@@ -103,15 +125,8 @@ static int scores_of(MtfAssembly *m, int experts, int x) {
                          .out = MTF_SHAPE(experts),
                          .bias = m->stack->expert_bias,
                          .spread = m->n->spread };
-    double jitter = m->stack->routing.jitter;
-    if (jitter > 0) {
-        m->p->b.attributes.low = 1 - jitter;
-        m->p->b.attributes.high = 1 + jitter;
-        MtfShape shape = MTF_SHAPE(m->batch, m->length, m->d_model);
-        int noise = mtf_parts_apply_shaped(m->p, MTF_OP_RANDOM_UNIFORM, "jitter", &shape);
-        int jittered = mtf_parts_apply(m->p, MTF_OP_MULTIPLY, "jittered", NULL, x, noise);
-        x = mtf_parts_apply(m->p, MTF_OP_IN_TRAIN_PHASE, "trained_by", NULL, jittered, x);
-    }
+    if (!m->stack->routing.experts_read_jittered)
+        x = jittered(m, x);
     return mtf_assembly_linear(m, &router, x);
 }
 
@@ -150,6 +165,7 @@ static Experts route(MtfAssembly *m, int x) {
     routing.renormalise = s->renormalise;
     int64_t choices = mtf_routing_choices(&routing);
     routing.choices = choices;
+    routing.layers = expert_layers(m->n);
     int64_t length = mtf_graph_size(m->p->b.graph, m->length);
     int64_t places = mtf_routing_places(&routing, length);
     Experts e = { .model = m->d_model,
@@ -268,6 +284,8 @@ static int change_width(MtfAssembly *m, const char *name, const char *file, int 
 
 static int expert_ffn(MtfAssembly *m, int x) {
     const MtfStackNames *names = &m->stack->names;
+    if (m->stack->routing.experts_read_jittered)
+        x = jittered(m, x);
     Experts e = route(m, x);
     MtfShape all = MTF_SHAPE(m->batch, m->length, e.model);
     MtfShape places = places_of(m, &e, e.model);
@@ -328,7 +346,7 @@ int mtf_assembly_ffn(MtfAssembly *m, int x) {
         dense.dimension = "d_ff_wide";
         dense.width *= 2;
     }
-    if (!has_experts(m))
+    if (!has_experts(s, m->layer))
         return dense_ffn(m, &dense, x);
     bool own = s->names.before_experts != NULL;
     int read = mtf_assembly_norm(m, "before_experts", s->names.before_experts, m->d_model,

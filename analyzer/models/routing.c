@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#define SECOND_THRESHOLD 0.5 /* a gate that large is always taken */
+
 static int64_t switch_places(double tokens, double experts, double choices, double factor) {
     (void)choices;
     return (int64_t)fmax(fmin(tokens, floor(tokens * factor / experts)), 4);
@@ -37,20 +39,34 @@ static int64_t choosing_places(double tokens, double experts, double choices, do
     return (int64_t)floor(tokens * factor / experts);
 }
 
+#define FIRST(of) .balance = MTF_BALANCE_FIRST, .gates = MTF_GATES_##of
+#define ALL(of) .balance = MTF_BALANCE_ALL, .gates = MTF_GATES_##of
+#define GSHARD .places = gshard_places, .queue = 1
+#define DEEPSPEED .places = deepspeed_places
+#define TUTEL .places = tutel_places, .queue = 1
+#define MEGATRON .places = megatron_places, ALL(CHOSEN)
+
 static const MtfRoutingConvention conventions[] = {
-    { "mixtral", NULL, MTF_BALANCE_SUM, MTF_GATES_CHOSEN, 0, 0, false },
-    { "switch", switch_places, MTF_BALANCE_FIRST, MTF_GATES_SHARES, 1, 0, false },
-    { "gshard", gshard_places, MTF_BALANCE_FIRST, MTF_GATES_CHOSEN, 1, 0, false },
-    { "gshard-kept", gshard_places, MTF_BALANCE_FIRST, MTF_GATES_KEPT, 1, 0, false },
-    { "deepspeed", deepspeed_places, MTF_BALANCE_FIRST, MTF_GATES_KEPT, 1, 0, false },
-    { "deepspeed-topk", deepspeed_places, MTF_BALANCE_ALL, MTF_GATES_KEPT, 0, 1, false },
-    { "deepspeed-topk-position", deepspeed_places, MTF_BALANCE_ALL, MTF_GATES_KEPT, 0, 0, false },
-    { "tutel", tutel_places, MTF_BALANCE_FIRST, MTF_GATES_CHOSEN, 1, 0, false },
-    { "tutel-batch", tutel_places, MTF_BALANCE_FIRST, MTF_GATES_CHOSEN, 1, 2, false },
-    { "megablocks", megablocks_places, MTF_BALANCE_ALL, MTF_GATES_SHARES, 0, 0, false },
-    { "megatron", megatron_places, MTF_BALANCE_ALL, MTF_GATES_CHOSEN, 0, 1, false },
-    { "megatron-position", megatron_places, MTF_BALANCE_ALL, MTF_GATES_CHOSEN, 0, 0, false },
-    { "expert-choice", choosing_places, MTF_BALANCE_NONE, MTF_GATES_SHARES, 0, 1, true },
+    { "mixtral", .balance = MTF_BALANCE_SUM, .gates = MTF_GATES_CHOSEN },
+    { "switch", .places = switch_places, FIRST(SHARES), .queue = 1 },
+    { "gshard", GSHARD, FIRST(CHOSEN) },
+    { "gshard-random", GSHARD, FIRST(CHOSEN), .others = MTF_OTHERS_RANDOM },
+    { "gshard-sampling", GSHARD, FIRST(CHOSEN), .others = MTF_OTHERS_SAMPLED },
+    { "gshard-kept", GSHARD, FIRST(KEPT) },
+    { "gshard-kept-random", GSHARD, FIRST(KEPT), .others = MTF_OTHERS_RANDOM },
+    { "gshard-kept-sampling", GSHARD, FIRST(KEPT), .others = MTF_OTHERS_SAMPLED },
+    { "deepspeed", DEEPSPEED, FIRST(KEPT), .queue = 1 },
+    { "deepspeed-random", DEEPSPEED, FIRST(KEPT), .priority = 1, .drawn = true },
+    { "deepspeed-sampling", DEEPSPEED, FIRST(KEPT), .queue = 1, .others = MTF_OTHERS_SAMPLED },
+    { "deepspeed-topk", DEEPSPEED, ALL(KEPT), .priority = 1 },
+    { "deepspeed-topk-position", DEEPSPEED, ALL(KEPT) },
+    { "tutel", TUTEL, FIRST(CHOSEN) },
+    { "tutel-batch", TUTEL, FIRST(CHOSEN), .priority = 2 },
+    { "megablocks", .places = megablocks_places, ALL(SHARES), .by_layers = true },
+    { "megatron", MEGATRON, .priority = 1 },
+    { "megatron-position", MEGATRON },
+    { "expert-choice", .places = choosing_places, .balance = MTF_BALANCE_NONE, .priority = 1,
+      .chosen_by_experts = true },
 };
 
 static const MtfRoutingConvention *convention_named(const char *name) {
@@ -155,6 +171,7 @@ static int balance(const Route *r) {
         mtf_parts_apply(r->p, MTF_OP_REDUCE_MEAN, "balance_mean", &(MtfShape){ 0 }, product, -1);
     double experts = size_of(r, r->dims->experts);
     double each = r->convention->balance == MTF_BALANCE_ALL ? size_of(r, r->dims->choices) : 1;
+    each *= r->convention->by_layers ? (double)MAX(1, r->routing->layers) : 1;
     return scaled(r, "balance_loss",
                   r->routing->auxiliary * experts * experts / size_of(r, r->dims->tokens) / each,
                   loss);
@@ -208,12 +225,80 @@ static int keep_groups(const Route *r, int shares) {
     return mtf_parts_apply(r->p, MTF_OP_RESHAPE, "shares_kept", &all, left, -1);
 }
 
+/* Numbers of a range, drawn anew in each training step, and `else_all` where nothing is learned. They are of
+ * float32 whatever is routed: of fewer bits too many would be alike. */
+static int draw(const Route *r, const char *name, const MtfShape *shape, double low, double high,
+                double else_all) {
+    MtfParts *p = r->p;
+    g_autofree char *untrained = g_strdup_printf("%s_untrained", name);
+    g_autofree char *numbers = g_strdup_printf("%s_numbers", name);
+    p->b.has_dtype = true;
+    p->b.dtype = MTF_F32;
+    p->b.attributes.low = low;
+    p->b.attributes.high = high;
+    int drawn = mtf_parts_apply_shaped(p, MTF_OP_RANDOM_UNIFORM, numbers, shape);
+    p->b.has_dtype = true;
+    p->b.dtype = MTF_F32;
+    p->b.attributes.value = else_all;
+    int all = mtf_parts_apply_shaped(p, MTF_OP_CONSTANT, untrained, shape);
+    return mtf_parts_apply(p, MTF_OP_IN_TRAIN_PHASE, name, NULL, drawn, all);
+}
+
+/* log share - log -log u, whose largest are as good as drawn one after the other, each with a probability that
+ * grows as its share (Gumbel's way), and 10^9 more for the largest share, which stays the first choice. Where
+ * nothing is learned u is the same of all. */
+static int sampled(const Route *r, int shares) {
+    MtfParts *p = r->p;
+    MtfShape all = shape_of(r, shares), tokens = all;
+    mtf_shape_remove(&tokens, r->dims->experts);
+    int u = draw(r, "sampled_at", &all, ldexp(1, -24), 1 - ldexp(1, -24), 0.5);
+    int rare = mtf_parts_apply(p, MTF_OP_NEGATE, "sampled_rare", NULL,
+                               mtf_parts_apply(p, MTF_OP_LOG, "sampled_log", NULL, u, -1), -1);
+    int noise = mtf_parts_apply(p, MTF_OP_LOG, "sampled_log_log", NULL, rare, -1);
+    int least = mtf_parts_constant(p, "least_share", FLT_MIN);
+    int above = mtf_parts_apply(p, MTF_OP_MAXIMUM, "shares_above", NULL, shares, least);
+    int log = mtf_parts_apply(p, MTF_OP_LOG, "shares_log", NULL, above, -1);
+    int noisy = mtf_parts_apply(p, MTF_OP_SUBTRACT, "shares_noisy", NULL, log, noise);
+    int best = mtf_parts_apply(p, MTF_OP_ARGMAX, "best", &tokens, shares, -1);
+    int is_best = mtf_parts_apply(p, MTF_OP_ONE_HOT, "is_best", &all, best, -1);
+    return mtf_parts_add(p, "shares_sampled", noisy, scaled(r, "best_first", 1e9, is_best));
+}
+
 /* The shares that are compared. */
 static int compared_shares(const Route *r) {
     int shares = r->shares;
     if (r->routing->biased)
         shares = mtf_parts_add(r->p, "shares_biased", shares, r->dims->bias);
-    return r->routing->groups > 1 ? keep_groups(r, shares) : shares;
+    if (r->routing->groups > 1)
+        shares = keep_groups(r, shares);
+    return r->convention->others == MTF_OTHERS_SAMPLED ? sampled(r, shares) : shares;
+}
+
+static int is_less(const Route *r, const char *name, const MtfShape *shape, int x, int y) {
+    r->p->b.has_dtype = true;
+    r->p->b.dtype = MTF_BOOL;
+    return mtf_parts_apply(r->p, MTF_OP_LESS, name, shape, x, y);
+}
+
+/* The choices, and -1 for those behind the first that are not taken: a gate g is with probability 2 g (GShard's
+ * algorithm 1; 1 / 2 is lingvo's second_expert_threshold). */
+static int taken_choices(const Route *r, int gate) {
+    MtfParts *p = r->p;
+    MtfShape each = shape_of(r, r->choice), only = { 1, { r->dims->choices } };
+    if (r->convention->others != MTF_OTHERS_RANDOM)
+        return r->choice;
+    int number = mtf_parts_range(p, "choice_number", r->dims->choices);
+    int second = mtf_build_constant(&p->b, "second", MTF_I32, 1);
+    int is_first = is_less(r, "is_first", &only, number, second);
+    int always = mtf_parts_constant(p, "always", 1);
+    int often = mtf_parts_apply_shape_to(
+        p, MTF_OP_WHERE, "taken_often", &each, 3,
+        (int[]){ is_first, always, scaled(r, "gates_doubled", 1 / SECOND_THRESHOLD, gate) });
+    int drawn = draw(r, "taken_at", &each, 0, 1, -1);
+    int is_taken = is_less(r, "is_taken", &each, drawn, often);
+    int nobody = mtf_build_constant(&p->b, "nobody", MTF_I32, -1);
+    return mtf_parts_apply_shape_to(p, MTF_OP_WHERE, "taken", &each, 3,
+                                    (int[]){ is_taken, r->choice, nobody });
 }
 
 /* SparseMixer's shares without its noise (Liu and others, GRIN, 2024): with the score b of a choice, 1 / sum
@@ -242,9 +327,10 @@ static int gates_of(const Route *r, int best) {
     MtfShape each = shape_of(r, best);
     if (r->routing->margin > 0)
         return near_gates(r, &each);
-    return !r->routing->biased ? best
-                               : mtf_parts_apply(r->p, MTF_OP_EMBEDDING, "chosen_unbiased", &each,
-                                                 r->shares, r->choice);
+    bool compared_alone = r->routing->biased || r->convention->others == MTF_OTHERS_SAMPLED;
+    return !compared_alone ? best
+                           : mtf_parts_apply(r->p, MTF_OP_EMBEDDING, "chosen_unbiased", &each,
+                                             r->shares, r->choice);
 }
 
 /* Gates, and 0 of choices that have no place. */
@@ -259,13 +345,11 @@ static int kept_gates(const Route *r, int gate, int slot) {
 }
 
 /* Divided by the sum of a token's; where it has no place at all, by what is not 0. */
-static int normalise(const Route *r, int gate, int slot, MtfGates gates) {
+static int normalise(const Route *r, int gate, bool may_be_none) {
     MtfShape tokens = shape_of(r, gate);
     mtf_shape_remove(&tokens, r->dims->choices);
-    if (gates == MTF_GATES_KEPT)
-        gate = kept_gates(r, gate, slot);
     int sum = mtf_parts_apply(r->p, MTF_OP_REDUCE_SUM, "chosen_sum", &tokens, gate, -1);
-    if (gates == MTF_GATES_KEPT)
+    if (may_be_none)
         sum = mtf_parts_apply(r->p, MTF_OP_MAXIMUM, "chosen_sum_above", NULL, sum,
                               mtf_parts_constant(r->p, "least_sum", FLT_EPSILON));
     return mtf_parts_apply(r->p, MTF_OP_DIVIDE, "chosen_shares", NULL, gate, sum);
@@ -277,16 +361,32 @@ static MtfGates gates_asked(const Route *r) {
     return size_of(r, r->dims->choices) > 1 ? r->convention->gates : MTF_GATES_SHARES;
 }
 
-static int take_slots(const Route *r, int gate, bool has_places) {
+/* What choices are served by: the gates that they have; a token's first share; or numbers that are drawn. */
+static int served_by(const Route *r, int share, int gate) {
+    MtfShape each = shape_of(r, gate);
+    if (r->convention->drawn)
+        return draw(r, "served_at", &each, 0, 1, 0);
+    return r->convention->priority == 2 ? share : gate;
+}
+
+static int take_slots(const Route *r, int choice, int order, bool has_places) {
     MtfAttributes *a = &r->p->b.attributes;
     a->dimension = r->dims->tokens;
     a->choices = r->dims->choices;
     a->experts = r->dims->experts;
     a->capacity = has_places ? r->dims->places : -1;
     a->queue = has_places ? r->convention->queue : 0;
-    a->priority = has_places ? r->convention->priority : 0;
-    return mtf_parts_apply(r->p, MTF_OP_SLOTS, "slot", NULL, r->choice,
-                           a->priority > 0 ? gate : -1);
+    a->priority = order >= 0 ? r->convention->priority : 0;
+    return mtf_parts_apply(r->p, MTF_OP_SLOTS, "slot", NULL, choice, order);
+}
+
+/* Whose each row is, where there is no capacity. */
+static int find_experts(const Route *r, int slot) {
+    MtfShape rows = shape_of(r, slot);
+    mtf_shape_remove(&rows, r->dims->choices);
+    mtf_shape_remove(&rows, r->dims->tokens);
+    mtf_shape_append(&rows, r->dims->places);
+    return mtf_parts_apply(r->p, MTF_OP_SLOT_IDS, "expert", &rows, r->choice, slot);
 }
 
 MtfRouted mtf_route(MtfParts *parts, const MtfRouting *routing, const MtfRoutingDims *dims,
@@ -297,27 +397,26 @@ MtfRouted mtf_route(MtfParts *parts, const MtfRouting *routing, const MtfRouting
                 .dims = dims,
                 .scores = scores };
     bool has_places = mtf_routing_places(routing, (int64_t)size_of(&r, dims->tokens)) > 0;
+    MtfGates gates = gates_asked(&r);
     r.shares = share(&r);
     int compared = compared_shares(&r);
     parts->b.attributes.from = dims->experts;
     parts->b.attributes.to = dims->choices;
     int best = mtf_parts_apply(parts, MTF_OP_TOP_K, "chosen", NULL, compared, -1);
     r.choice = best < 0 ? -1 : best + 1;
-    int gate = best < 0 ? -1 : gates_of(&r, best);
-    MtfRouted routed = { .gate = gate, .choice = r.choice, .expert = -1, .loss = -1 };
-    if (gate < 0)
+    int chosen = best < 0 ? -1 : gates_of(&r, best);
+    MtfRouted routed = { .gate = chosen, .choice = r.choice, .expert = -1, .loss = -1 };
+    if (chosen < 0)
         return routed;
-    routed.slot = take_slots(&r, gate, has_places);
-    if (!has_places) {
-        MtfShape rows = shape_of(&r, gate);
-        mtf_shape_remove(&rows, dims->choices);
-        mtf_shape_remove(&rows, dims->tokens);
-        mtf_shape_append(&rows, dims->places);
-        routed.expert =
-            mtf_parts_apply(parts, MTF_OP_SLOT_IDS, "expert", &rows, r.choice, routed.slot);
-    }
-    if (gates_asked(&r) != MTF_GATES_SHARES)
-        routed.gate = normalise(&r, gate, routed.slot, gates_asked(&r));
+    if (gates == MTF_GATES_CHOSEN)
+        routed.gate = normalise(&r, chosen, false);
+    bool ordered = has_places && r.convention->priority > 0;
+    routed.slot = take_slots(&r, taken_choices(&r, routed.gate),
+                             ordered ? served_by(&r, chosen, routed.gate) : -1, has_places);
+    if (!has_places)
+        routed.expert = find_experts(&r, routed.slot);
+    if (gates == MTF_GATES_KEPT)
+        routed.gate = normalise(&r, kept_gates(&r, chosen, routed.slot), true);
     routed.loss = add_losses(&r);
     return routed;
 }

@@ -4,13 +4,17 @@
  *     convention               places of an expert among S tokens        balance   gates    who is served first
  *     switch                   max(min(S, int(S f / E)), 4)              first     shares   first choices, by position
  *     gshard                   int(S f / E), 4 for 0, to multiples of 4  first     chosen   first choices, by position
- *     gshard-kept              likewise                                  first     kept     first choices, by position
+ *     gshard-random            likewise; others are taken at random      first     chosen   first choices, by position
+ *     gshard-sampling          likewise; others are sampled              first     chosen   first choices, by position
+ *     gshard-kept, gshard-kept-random, gshard-kept-sampling: these three with gates of what is kept
  *     deepspeed                max(ceil(S k f / E), 8)                   first     kept     first choices, by position
+ *     deepspeed-random         likewise                                  first     kept     at random
+ *     deepspeed-sampling       likewise; others are sampled              first     kept     first choices, by position
  *     deepspeed-topk           max(ceil(S k f / E), 8)                   all       kept     larger gates
  *     deepspeed-topk-position  max(ceil(S k f / E), 8)                   all       kept     by position
  *     tutel                    k int(f ceil(S / E))                      first     chosen   first choices, by position
  *     tutel-batch              likewise                                  first     chosen   likewise, by first gates
- *     megablocks               int(f k S / E)                            all       shares   by position
+ *     megablocks               int(f k S / E)                            layers    shares   by position
  *     megatron                 ceil(S k f / E)                           all       chosen   larger gates
  *     megatron-position        ceil(S k f / E)                           all       chosen   by position
  *     mixtral                  as many as come                           sum       chosen   nobody waits
@@ -23,31 +27,47 @@
  *
  * With f_e the share of tokens that chose expert e and P_e its mean share of the softmax, the
  * auxiliary loss is its coefficient times E sum f_e P_e: f of first choices (first) or of all,
- * divided by k (all), group by group and then their mean; or of all, not divided, over the whole
- * batch (sum). The z loss is its coefficient times the mean of (log sum e^score)^2.
+ * divided by k (all), and by the number of layers with experts, whose losses are added up (layers), group by
+ * group and then their mean; or of all, not divided, over the whole batch (sum). The z loss is its coefficient
+ * times the mean of (log sum e^score)^2.
  *
  * The gates of a token are the shares of what it chose, as they are, or divided by their sum: of all that it
- * chose, or of those that have a place. One choice alone keeps its share. */
+ * chose, or of those that have a place. One choice alone keeps its share. Larger gates are larger in what they
+ * are before places decide.
+ *
+ * In training steps some conventions draw. Choices behind the first that are taken at random are with probability
+ * 2 g of the gate g that is known by then, and else are nobody's: they take no place and add nothing. Those that
+ * are sampled are drawn one after the other, without the first, with probabilities that grow as the shares.
+ * Served at random: who finds a place is drawn among those that chose the expert, and they take theirs by
+ * position. Numbers are of the layer's streams (layouts/graph/random.h), so that no layout changes them; where
+ * nothing is learned all are taken, the largest, by position. */
 #ifndef MTF_ROUTING_H
 #define MTF_ROUTING_H
 
 #include "analyzer/models/model_parts.h"
 
-#define MTF_ROUTING_CONVENTIONS                                                      \
-    "mixtral", "switch", "gshard", "gshard-kept", "deepspeed", "deepspeed-topk",     \
-        "deepspeed-topk-position", "tutel", "tutel-batch", "megablocks", "megatron", \
-        "megatron-position", "expert-choice"
+#define MTF_ROUTING_CONVENTIONS                                                                    \
+    "mixtral", "switch", "gshard", "gshard-random", "gshard-sampling", "gshard-kept",              \
+        "gshard-kept-random", "gshard-kept-sampling", "deepspeed", "deepspeed-random",             \
+        "deepspeed-sampling", "deepspeed-topk", "deepspeed-topk-position", "tutel", "tutel-batch", \
+        "megablocks", "megatron", "megatron-position", "expert-choice"
 
 typedef enum { MTF_BALANCE_FIRST, MTF_BALANCE_ALL, MTF_BALANCE_SUM, MTF_BALANCE_NONE } MtfBalance;
 
 typedef enum { MTF_GATES_SHARES, MTF_GATES_CHOSEN, MTF_GATES_KEPT } MtfGates;
 
+/* Choices behind the first. */
+typedef enum { MTF_OTHERS_TAKEN, MTF_OTHERS_RANDOM, MTF_OTHERS_SAMPLED } MtfOtherChoices;
+
 typedef struct {
     const char *name;
     int64_t (*places)(double tokens, double experts, double choices, double factor); /* NULL: all */
     MtfBalance balance;
+    bool by_layers; /* the balance is divided by the layers with experts */
     MtfGates gates;
+    MtfOtherChoices others;
     int queue, priority; /* of the slots row */
+    bool drawn;          /* what priority compares is drawn, not a gate */
     bool chosen_by_experts;
 } MtfRoutingConvention;
 
@@ -55,6 +75,7 @@ typedef struct {
 typedef struct {
     const char *convention; /* NULL: mixtral */
     int64_t experts, choices;
+    int64_t layers;         /* with experts, of the whole model */
     int64_t capacity;       /* places of an expert; 0: as the convention says */
     double capacity_factor; /* 0: no capacity, nothing is dropped */
     int64_t groups;         /* of experts; a token chooses from `group_choices` of them; 0: from all
@@ -66,6 +87,7 @@ typedef struct {
     bool renormalise; /* gates of a token add up to 1; a convention that is named says so itself */
     double margin;    /* of SparseMixer (routing.c); 0: shares are of all experts */
     double auxiliary, z_loss, jitter;
+    bool experts_read_jittered; /* what the router does, as Mixtral's */
 } MtfRouting;
 
 /* What a user asks for; NULL or 0: as the model has it. */

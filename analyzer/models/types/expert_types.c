@@ -30,8 +30,7 @@ static void read_mixtral(MtfConfig *c, MtfArchitecture *n) {
     mtf_type_llama(c, n, &standard);
     mtf_type_window(c, s, 0);
     mtf_type_mixtral_experts(c, s, 8);
-    if (mtf_config_number(c, "router_jitter_noise", 0) != 0)
-        mtf_config_leave_out(c, "router_jitter_noise", "noise of training alone");
+    mtf_type_jitter(c, s, "router_jitter_noise", true);
 }
 
 /* gpt-oss: sinks beside attention, a window in every second layer, experts with biases and a limited gate. */
@@ -76,8 +75,7 @@ static void read_phimoe(MtfConfig *c, MtfArchitecture *n) {
     s->routing.margin = 2 * mtf_config_number(c, "router_jitter_noise", 0.01);
     if (!(s->routing.margin > 0) || s->experts_per_token != 2)
         mtf_config_fail(c, "router_jitter_noise", "a number above 0, and two experts of a token");
-    if (mtf_config_number(c, "input_jitter_noise", 0) != 0)
-        mtf_config_leave_out(c, "input_jitter_noise", "noise of training alone");
+    mtf_type_jitter(c, s, "input_jitter_noise", true);
 }
 
 /* Layers that are named have no experts. */
@@ -263,6 +261,15 @@ void mtf_type_sigmoid_groups(MtfConfig *c, MtfStack *s, int64_t groups, int64_t 
         mtf_type_expert_groups(c, s, groups, choices);
 }
 
+void mtf_type_jitter(MtfConfig *c, MtfStack *s, const char *key, bool of_experts) {
+    double jitter = mtf_config_number(c, key, 0);
+    if (!c->failed && !(jitter >= 0 && jitter < 1))
+        mtf_config_fail(c, key, "at least 0 and less than 1 is expected");
+    if (jitter > 0)
+        s->routing.jitter = jitter;
+    s->routing.experts_read_jittered |= jitter > 0 && of_experts;
+}
+
 void mtf_type_expert_scale(MtfConfig *c, MtfStack *s, const char *key, double standard) {
     s->expert_scale = mtf_config_number(c, key, standard);
     if (!(s->expert_scale > 0))
@@ -379,8 +386,8 @@ static void read_minimax_m2(MtfConfig *c, MtfArchitecture *n) {
     if (!mtf_config_flag(c, "use_routing_bias", true))
         mtf_config_fail(c, "use_routing_bias", "only true is supported");
     mtf_type_ignore(c, (const char *const[]){ "attn_type_list", "mtp_transformer_layers",
-                                              "num_mtp_modules", "router_jitter_noise", "use_mtp",
-                                              NULL });
+                                              "num_mtp_modules", "use_mtp", NULL });
+    mtf_type_jitter(c, s, "router_jitter_noise", true);
 }
 
 /* AFMoE (Arcee's Trinity): gated heads, norms on both sides of each part; layers that see all do not turn, the others
@@ -551,8 +558,7 @@ static void read_llama4(MtfConfig *c, MtfArchitecture *n) {
     read_llama4_experts(c, s);
     if (s->layers > 256)
         mtf_config_fail(c, "num_hidden_layers", "at most 256 are supported");
-    if (mtf_config_number(c, "router_jitter_noise", 0) != 0)
-        mtf_config_leave_out(c, "router_jitter_noise", "noise of training alone");
+    mtf_type_ignore(c, (const char *const[]){ "router_jitter_noise", NULL });
     mtf_type_ignore(c, (const char *const[]){ "for_llm_compressor", NULL });
 }
 

@@ -282,8 +282,7 @@ static void read_dbrx_experts(MtfConfig *c, MtfArchitecture *n) {
         s->renormalise = !mtf_type_is_null(&inner, "moe_normalize_expert_weights");
         if (s->renormalise && mtf_config_number(&inner, "moe_normalize_expert_weights", 1) != 1)
             mtf_config_fail(&inner, "moe_normalize_expert_weights", "1 or null is expected");
-        if (mtf_config_number(&inner, "moe_jitter_eps", 0) != 0)
-            mtf_config_leave_out(&inner, "moe_jitter_eps", "noise of training alone");
+        mtf_type_jitter(&inner, s, "moe_jitter_eps", false);
         if (mtf_config_find(&inner, "ffn_act_fn", &function)) {
             MtfConfig named = { &function, c->whole, c->used, c->left_out, inner.failed, c->error };
             named.failed = named.failed || !mtf_json_object(&function, c->error);

@@ -518,8 +518,7 @@ static void read_minimax(MtfConfig *c, MtfArchitecture *n) {
     if (!read_mixed_layers(c, s, "layer_types", "linear_attention", "full_attention"))
         mtf_config_fail(c, "layer_types", "a word for each of %d layers is expected",
                         (int)s->layers);
-    if (mtf_config_number(c, "router_jitter_noise", 0) != 0)
-        mtf_config_leave_out(c, "router_jitter_noise", "noise of training alone");
+    mtf_type_jitter(c, s, "router_jitter_noise", true);
     if (mtf_config_find(c, "sliding_window", &(MtfJson){ 0 }))
         mtf_config_fail(c, "sliding_window", "only null is supported");
     mtf_type_ignore(c, (const char *const[]){ "block_size", NULL });

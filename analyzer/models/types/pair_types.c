@@ -182,8 +182,8 @@ static void read_switch(MtfConfig *c, MtfArchitecture *n) {
         d->expert_gate = "layer.2.mlp.experts.expert_{}.wi_0";
         d->expert_up = "layer.2.mlp.experts.expert_{}.wi_1";
     }
-    if (mtf_config_number(c, "router_jitter_noise", 0) != 0)
-        mtf_config_leave_out(c, "router_jitter_noise", "noise of training alone");
+    mtf_type_jitter(c, &n->encoder, "router_jitter_noise", false);
+    mtf_type_jitter(c, &n->decoder, "router_jitter_noise", false);
 }
 
 /* ---- BART's names, which Whisper has, too ------------------------------------------------------ */

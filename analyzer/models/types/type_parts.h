@@ -89,8 +89,13 @@ void mtf_type_expert_groups(MtfConfig *config, MtfStack *stack, int64_t groups, 
 void mtf_type_sparse_layers(MtfConfig *config, MtfStack *stack, const char *key);
 
 /* Shares of experts as DeepSeek V3 has them: sigmoids that a bias is added to where they are compared, in groups whose
- * numbers left out are these; and the factor of what experts make. */
+ * numbers left out are these. */
 void mtf_type_sigmoid_groups(MtfConfig *config, MtfStack *stack, int64_t groups, int64_t choices);
+/* The noise of training that a key names: what the router reads, or what its experts do, too, is multiplied by 1 - it
+ * to 1 + it. */
+void mtf_type_jitter(MtfConfig *config, MtfStack *stack, const char *key, bool of_experts);
+
+/* The factor of what experts make. */
 void mtf_type_expert_scale(MtfConfig *config, MtfStack *stack, const char *key, double standard);
 
 /* The first layers, at most 256, have no experts. */

@@ -5,6 +5,7 @@
 
 #include "analyzer/import/model_import.h"
 #include "layouts/base/json_reader.h"
+#include "layouts/graph/operation_table.h"
 
 #include <string.h>
 
@@ -46,5 +47,58 @@ TEST(each_has_as_many_parameters_as_transformers_counts) {
         int64_t wanted = g_ascii_strtoll(parts[1], NULL, 10), ours = mtf_graph_parameters(graph);
         if (wanted != ours && wanted != ours - untrained(graph))
             fail_msg("%s: %s parameters, not %" G_GINT64_FORMAT, parts[0], parts[1], ours);
+    }
+}
+
+/* The first operation of a kind whose name ends so. */
+static const MtfOperation *find_operation(const MtfGraph *graph, int kind, const char *end) {
+    for (int o = 0; o < (int)graph->operations->len; o++) {
+        const MtfOperation *op = mtf_graph_operation(graph, o);
+        if (op->kind == kind && g_str_has_suffix(op->name, end))
+            return op;
+    }
+    fail_msg("there is no operation %s", end);
+    return NULL;
+}
+
+#define EXPERTS                                                             \
+    "\"vocab_size\":96,\"num_attention_heads\":4,\"intermediate_size\":48," \
+    "\"hidden_size\":32,\"num_hidden_layers\":1,\"num_local_experts\":4,"   \
+    "\"num_experts_per_tok\":2,\"num_key_value_heads\":4,"
+
+/* Mixtral's experts read what its router does, multiplied in training; Switch's router alone does. */
+TEST(what_routers_read_is_jittered_in_training) {
+    static const struct {
+        const char *text;
+        double low;
+        bool of_experts;
+    } cases[] = {
+        { "{\"model_type\":\"mixtral\"," EXPERTS "\"router_jitter_noise\":0.25}", .75, true },
+        { "{\"model_type\":\"phimoe\"," EXPERTS
+          "\"router_jitter_noise\":0.01,\"input_jitter_noise\":0.25}",
+          .75, true },
+        { "{\"model_type\":\"minimax_m2\"," EXPERTS "\"router_jitter_noise\":0.125}", .875, true },
+        { "{\"model_type\":\"dbrx\",\"d_model\":32,\"n_heads\":4,\"n_layers\":1,\"vocab_size\":96,"
+          "\"ffn_config\":{\"ffn_hidden_size\":24,\"moe_num_experts\":4,\"moe_top_k\":2,"
+          "\"moe_jitter_eps\":0.25}}",
+          .75, false },
+        { "{\"model_type\":\"switch_transformers\",\"vocab_size\":96,\"d_model\":32,\"d_kv\":8,"
+          "\"d_ff\":48,\"num_heads\":4,\"num_experts\":4,\"num_layers\":2,\"num_decoder_layers\":2,"
+          "\"num_sparse_encoder_layers\":2,\"num_sparse_decoder_layers\":2,"
+          "\"router_jitter_noise\":0.25}",
+          .75, false },
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(MtfGraph) graph = import("jittered", cases[i].text);
+        const MtfOperation *noise = find_operation(graph, MTF_OP_RANDOM_UNIFORM, "jitter");
+        const MtfOperation *trained = find_operation(graph, MTF_OP_IN_TRAIN_PHASE, "trained_by");
+        const MtfOperation *sent = find_operation(graph, MTF_OP_DISPATCH, "sent");
+        const MtfOperation *router = find_operation(graph, MTF_OP_EINSUM, "router");
+        assert_true(noise->attributes.low == cases[i].low);
+        assert_true(noise->attributes.high == 2 - cases[i].low);
+        assert_true(router->inputs[0] == trained->outputs[0] ||
+                    router->inputs[1] == trained->outputs[0]);
+        assert_int_equal(sent->inputs[0],
+                         cases[i].of_experts ? trained->outputs[0] : trained->inputs[1]);
     }
 }

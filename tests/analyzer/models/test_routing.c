@@ -16,7 +16,17 @@ typedef struct {
     int tokens, experts, choices;
 } Group;
 
-static Group route(MtfRouting routing, int tokens, const double *scores) {
+/* The values of steps that nothing is learned in, which the reference does not know. */
+static void leave_training(MtfGraph *graph) {
+    for (int o = 0; o < (int)graph->operations->len; o++) {
+        MtfOperation *op = mtf_graph_operation(graph, o);
+        if (op->kind == MTF_OP_IN_TRAIN_PHASE)
+            op->inputs[0] = op->inputs[1];
+    }
+}
+
+/* Step 0: nothing is learned. */
+static Group route_in_step(MtfRouting routing, int tokens, const double *scores, uint64_t step) {
     Group group = { .tokens = tokens, .experts = (int)routing.experts };
     MtfParts *p = mtf_parts_new();
     routing.choices = mtf_routing_choices(&routing);
@@ -33,10 +43,16 @@ static Group route(MtfRouting routing, int tokens, const double *scores) {
     group.graph = mtf_parts_end(p, &error);
     if (group.graph == NULL)
         fail_msg("%s", error->message);
+    if (step == 0)
+        leave_training(group.graph);
     group.reference = mtf_reference_new(group.graph, 1);
     memcpy(group.reference->values[x], scores, (size_t)(tokens * group.experts) * sizeof *scores);
-    mtf_reference_run(group.reference, 0);
+    mtf_reference_run(group.reference, step);
     return group;
+}
+
+static Group route(MtfRouting routing, int tokens, const double *scores) {
+    return route_in_step(routing, tokens, scores, 0);
 }
 
 static void group_clear(Group *group) {
@@ -157,6 +173,171 @@ TEST(gates_of_what_was_dropped_count_where_the_convention_says_so) {
     }
 }
 
+/* Of experts 0 and 1 token 0 has the larger share of 0 in all, .45, but token 1 in what it chose, .4 / .7. */
+TEST(megatron_serves_the_larger_of_the_gates_that_it_divided) {
+    const double shares[2][4] = { { .45, .5, .03, .02 }, { .4, .3, .16, .14 } };
+    double scores[8];
+    for (int i = 0; i < 8; i++)
+        scores[i] = log(shares[i / 4][i % 4]);
+    for (int divided = 0; divided < 2; divided++) {
+        MtfRouting routing = { .convention = divided ? "megatron" : "deepspeed-topk",
+                               .experts = 4,
+                               .choices = 2,
+                               .capacity = 1 };
+        Group group = route(routing, 2, scores);
+        double gate = 0;
+        assert_int_equal(place_of(&group, 1, 0, 0, &gate), divided ? -1 : 0);
+        assert_int_equal(place_of(&group, 1, 1, 0, &gate), divided ? 0 : -1);
+        group_clear(&group);
+    }
+}
+
+/* ---- Choices that are drawn -------------------------------------------------------------------- */
+
+static const double *values_of(const Group *group, const char *name) {
+    int tensor = mtf_graph_find_tensor(group->graph, name);
+    assert_true(tensor >= 0);
+    return group->reference->values[tensor];
+}
+
+/* The shares of a token of fill_eight, and the numbers of its experts, best first. */
+static void rank_experts(const double *scores, double share[4], int best[4]) {
+    double sum = 0;
+    for (int e = 0; e < 4; e++)
+        sum += exp(scores[e]);
+    for (int e = 0; e < 4; e++) {
+        int better = 0;
+        share[e] = exp(scores[e]) / sum;
+        for (int other = 0; other < 4; other++)
+            better += scores[other] > scores[e];
+        best[better] = e;
+    }
+}
+
+/* Two places an expert, first choices first; second ones with probability 2 g wait behind them. */
+static void assert_taken(const Group *group, const double *scores, bool divided, int *n_taken) {
+    const double *u = values_of(group, "taken_at_numbers");
+    double share[4];
+    int best[4], count[4] = { 0 };
+    for (int k = 0; k < 2; k++)
+        for (int s = 0; s < 8; s++) {
+            rank_experts(scores + 4 * s, share, best);
+            double g = share[best[1]] / (divided ? share[best[0]] + share[best[1]] : 1);
+            bool taken = k == 0 || u[2 * s + 1] < 2 * g;
+            bool placed = taken && count[best[k]] < 2;
+            int slot = (int)value(group, group->routed.slot, s, k);
+            assert_int_equal(slot, placed ? 2 * best[k] + count[best[k]] : -1);
+            count[best[k]] += placed;
+            *n_taken += k == 1 && taken;
+        }
+}
+
+TEST(gshard_takes_second_choices_at_random) {
+    double scores[8 * 4];
+    int taken[2] = { 0, 0 };
+    fill_eight(scores);
+    for (int divided = 0; divided < 2; divided++)
+        for (uint64_t step = 1; step <= 40; step++) {
+            Group group = route_in_step(
+                (MtfRouting){ .convention = divided ? "gshard-random" : "gshard-kept-random",
+                              .experts = 4,
+                              .choices = 2,
+                              .capacity = 2 },
+                8, scores, step);
+            assert_taken(&group, scores, divided, &taken[divided]);
+            group_clear(&group);
+        }
+    /* Of 320 by the sum of min(1, 2 g), 241.9 divided and 185.3 as they are; deviations are 7.2 and 8.6. */
+    assert_true(abs(taken[1] - 242) < 29 && abs(taken[0] - 185) < 34);
+}
+
+/* How often each expert is the second choice of token 0, whose first stays. */
+static void count_seconds(const char *convention, const double *scores, int count[4]) {
+    for (uint64_t step = 1; step <= 600; step++) {
+        Group group = route_in_step(
+            (MtfRouting){ .convention = convention, .experts = 4, .choices = 2, .capacity = 8 }, 8,
+            scores, step);
+        assert_int_equal((int)value(&group, group.routed.choice, 0, 0), 2);
+        int second = (int)value(&group, group.routed.choice, 0, 1);
+        double gates =
+            value(&group, group.routed.gate, 0, 0) + value(&group, group.routed.gate, 0, 1);
+        assert_true(second != 2 && fabs(gates - 1) < 1e-9);
+        count[second]++;
+        group_clear(&group);
+    }
+}
+
+TEST(second_choices_are_sampled_by_their_shares) {
+    static const char *const names[] = { "gshard-sampling", "deepspeed-sampling" };
+    double scores[8 * 4], share[4];
+    int best[4];
+    fill_eight(scores);
+    rank_experts(scores, share, best);
+    assert_int_equal(best[0], 2);
+    for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
+        int count[4] = { 0 };
+        count_seconds(names[i], scores, count);
+        for (int e = 0; e < 4; e++) {
+            double p = e == 2 ? 0 : share[e] / (1 - share[2]);
+            assert_true(fabs(count[e] - 600 * p) <= 4 * sqrt(600 * p * (1 - p)));
+        }
+    }
+}
+
+/* All eight choose expert 0, which has three places. */
+TEST(deepspeed_draws_who_finds_a_place) {
+    double scores[8 * 4] = { 0 };
+    int found[8] = { 0 };
+    for (int s = 0; s < 8; s++)
+        scores[4 * s] = 1;
+    for (uint64_t step = 1; step <= 60; step++) {
+        Group group = route_in_step(
+            (MtfRouting){
+                .convention = "deepspeed-random", .experts = 4, .choices = 1, .capacity = 3 },
+            8, scores, step);
+        const double *u = values_of(&group, "served_at_numbers");
+        for (int s = 0, place = 0; s < 8; s++) {
+            int larger = 0;
+            for (int other = 0; other < 8; other++)
+                larger += u[other] > u[s];
+            assert_int_equal((int)value(&group, group.routed.slot, s, 0), larger < 3 ? place : -1);
+            place += larger < 3;
+            found[s] += larger < 3;
+        }
+        group_clear(&group);
+    }
+    /* 22.5 of 60 with a deviation of 3.75. */
+    for (int s = 0; s < 8; s++)
+        assert_true(found[s] > 7 && found[s] < 38);
+}
+
+TEST(nothing_is_drawn_where_nothing_is_learned) {
+    static const char *const pairs[][2] = {
+        { "gshard-random", "gshard" },           { "gshard-sampling", "gshard" },
+        { "gshard-kept-random", "gshard-kept" }, { "gshard-kept-sampling", "gshard-kept" },
+        { "deepspeed-sampling", "deepspeed" },   { "deepspeed-random", "deepspeed-topk-position" }
+    };
+    double scores[8 * 4];
+    fill_eight(scores);
+    for (size_t i = 0; i < G_N_ELEMENTS(pairs); i++) {
+        MtfRouting routing = { .experts = 4, .choices = 2, .capacity = 3 };
+        Group group[2];
+        for (int j = 0; j < 2; j++) {
+            routing.convention = pairs[i][j];
+            group[j] = route(routing, 8, scores);
+        }
+        for (int s = 0; s < 8; s++)
+            for (int k = 0; k < 2; k++) {
+                assert_int_equal((int)value(&group[0], group[0].routed.slot, s, k),
+                                 (int)value(&group[1], group[1].routed.slot, s, k));
+                assert_true(fabs(value(&group[0], group[0].routed.gate, s, k) -
+                                 value(&group[1], group[1].routed.gate, s, k)) < 1e-12);
+            }
+        group_clear(&group[0]);
+        group_clear(&group[1]);
+    }
+}
+
 /* Each expert takes the tokens with its two largest shares, in their order. */
 TEST(experts_choose_their_tokens) {
     double scores[8 * 4], share[8][4];
@@ -212,6 +393,18 @@ TEST(losses_balance_as_each_convention_says) {
         assert_true(fabs(loss(&group) - cases[i].loss) < 1e-6);
         group_clear(&group);
     }
+}
+
+/* Layers' losses are added up: megablocks' together are as large as one layer's. */
+TEST(megablocks_divides_its_loss_by_the_layers) {
+    double scores[8 * 4];
+    fill_eight(scores);
+    Group group = route(
+        (MtfRouting){
+            .convention = "megablocks", .experts = 4, .choices = 2, .layers = 5, .auxiliary = 1 },
+        8, scores);
+    assert_true(fabs(loss(&group) - 1.0102532 / 5) < 1e-7);
+    group_clear(&group);
 }
 
 TEST(places_are_those_of_the_systems) {
