@@ -217,10 +217,12 @@ static int part(MtfAssembly *m, int which, int x, int seen) {
     const char *const after[] = { n->after_attention, n->after_ffn };
     mtf_parts_enter(m->p, part_prefix[which]);
     m->seen = seen;
+    bool either = m->stack->mixers_lead, mixes = mtf_layers_have(m->stack->mixer.layers, m->layer);
     bool bare = which == 0 && m->layer == 0 && m->stack->first_unnormed;
-    int normal = mtf_assembly_norm(m, "before", bare ? NULL : before[which], m->d_model, seen);
+    const char *first = bare || (either && !mixes) ? NULL : before[which];
+    int normal = mtf_assembly_norm(m, "before", first, m->d_model, seen);
     int branch = which == 0 ? first_branch(m, normal) : ffn_branch(m, normal);
-    branch = mtf_assembly_norm(m, "on", on[which], m->d_model, branch);
+    branch = mtf_assembly_norm(m, "on", either && mixes ? NULL : on[which], m->d_model, branch);
     branch = by_factors(m, which, branch);
     branch = mtf_parts_dropout(m->p, "dropped", m->n->dropout.branches, branch);
     branch = mtf_assembly_scale(m, "scaled", m->n->branch_scale, branch);
@@ -289,6 +291,8 @@ static int build_stack(MtfAssembly *m, const char *block, int x, int source) {
         mtf_assembly_tell_distances(m);
     if (m->stack->distance_rows > 0)
         mtf_assembly_begin_disentangled(m);
+    if (m->stack->grid_base > 0 || m->stack->names.grid_table != NULL)
+        mtf_assembly_begin_grid(m);
     if (m->stack->alibi)
         m->buckets = mtf_assembly_alibi(m);
     else if (m->stack->buckets > 0 && !m->stack->buckets_by_layer)

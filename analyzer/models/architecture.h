@@ -28,6 +28,7 @@ typedef struct {
     const char *q_bias, *v_bias; /* beside such a tensor; whole names */
     const char *head_gate;
     const char *q_norm, *k_norm;
+    const char *on_heads, *on_hidden; /* norms of what the last matrix of a part reads */
     const char *q_down, *kv_down,
         *kv_up;              /* by way of a few features; q is from the first of them */
     const char *before_both; /* norm of what parts side by side look at */
@@ -50,8 +51,9 @@ typedef struct {
     const char *before_ffn, *on_ffn, *after_ffn;
     const char *cross_q, *cross_k, *cross_v, *cross_o, *before_cross, *after_cross;
     const char *buckets; /* table of relative positions, behind the prefix of each layer with one */
-    const char *distances;               /* table of disentangled attention; whole name */
-    const char *distance_norm;           /* likewise */
+    const char *grid_table;    /* of a picture's patches, by how far they are apart; whole name */
+    const char *distances;     /* table of disentangled attention; whole name */
+    const char *distance_norm; /* likewise */
     const char *distance_q, *distance_k; /* what its rows go through; NULL: through `q` and `k` */
     const char *sinks;                   /* each head's score of nothing; its whole name */
     const char *final_norm;              /* with its own prefix */
@@ -127,6 +129,9 @@ typedef struct {
     /* Names as of MtfStackNames. Without a tensor of their own the gate stands in that of q, k and v, and what
      * forgets in that of what corrects, all of one head of keys together. */
     const char *in, *gate, *correct, *forget;
+    const char *ins[3],
+        *convolutions[3]; /* of MTF_MIXER_DELTA, instead of `in` and `convolution`: q, k, v */
+    double correct_scale, norm_epsilon; /* of it; 0: 1, and the model's */
     const char *convolution, *norm, *out;
     const char *forget_rate, *forget_bias, *skip; /* whole names */
     const char *read,
@@ -191,8 +196,12 @@ typedef struct {
     int64_t qkv_parts; /* or the number of equal parts of the heads, q, k, v in each; 0: all
                           heads at once */
     bool values_before_keys; /* there */
-    double qkv_limit;        /* q, k and v stay within it; 0: none */
-    bool alibi;              /* scores fall with the distance, in each head by a slope of its own */
+    bool
+        mixers_lead; /* norms stand before the parts of layers that mix, and behind those of others */
+    double
+        grid_base; /* patches turn by their rows and columns (mixers/picture_grid.c); 0: not so */
+    double qkv_limit;  /* q, k and v stay within it; 0: none */
+    bool alibi;        /* scores fall with the distance, in each head by a slope of its own */
     bool coarse_alibi; /* in bfloat16, and then multiplied by the scale of the scores (Falcon) */
     bool one_part;     /* layers have no feed-forward part */
     MtfLayerSet ffn_layers;      /* or have that alone */
@@ -299,7 +308,8 @@ typedef struct {
     int64_t image_size, patch_size, channels; /* of pictures, which are square */
     MtfPictureNames picture;
     MtfClassPlace class_place;
-    bool head_bare;      /* scores of classes have no bias */
+    const char *class_norm; /* of what a class is read from, with its own prefix */
+    bool head_bare;         /* scores of classes have no bias */
     int64_t classes;     /* of pictures, or of the texts that are read; 0: it tells their tokens */
     int64_t token_types; /* rows of the table of segments; 0: none */
     int64_t d_embed;     /* width of embeddings that a matrix brings to d_model; 0: d_model */

@@ -102,6 +102,8 @@ static bool is_straight(const MtfAssembly *m) {
 
 int mtf_assembly_turn(MtfAssembly *m, const char *name, int dim, int x) {
     const MtfStack *s = m->stack;
+    if (s->grid_base > 0)
+        return mtf_assembly_grid_turn(m, name, x);
     if (s->rotary_base == 0 || is_straight(m))
         return x;
     if (s->window_rotary_base > 0 && mtf_assembly_has_window(m))
@@ -207,6 +209,13 @@ static int gate_heads(MtfAssembly *m, int x, int context) {
     return mtf_parts_apply(m->p, MTF_OP_MULTIPLY, "context_gated", NULL, context, share);
 }
 
+/* The norm of what all heads made together. */
+static int norm_context(MtfAssembly *m, int context) {
+    const char *file = m->stack->names.on_heads;
+    MtfShape heads = mtf_assembly_query_heads(m);
+    return file == NULL ? context : mtf_assembly_wide_norm(m, "heads_norm", file, &heads, context);
+}
+
 /* The norm of queries (0) or keys (1). */
 static int norm_heads(MtfAssembly *m, int which, int x) {
     const MtfStackNames *n = &m->stack->names;
@@ -291,6 +300,8 @@ static void own_heads(MtfAssembly *m, const Names *names, int x, int heads[3]) {
 static int added(MtfAssembly *m) {
     if (m->stack->buckets_by_layer)
         return mtf_assembly_buckets(m);
+    if (m->stack->names.grid_table != NULL)
+        return mtf_assembly_grid_bias(m);
     bool looks_near = m->stack->chunk > 0 ? !is_straight(m) : mtf_assembly_has_window(m);
     return m->near >= 0 && looks_near ? m->near : m->buckets;
 }
@@ -322,7 +333,8 @@ int mtf_assembly_self_attention(MtfAssembly *m, int x) {
         m->stack->distance_rows > 0 ? mtf_assembly_disentangled(m, heads.q, heads.k) : added(m);
     Looks looks = { m->memory_length, m->stack->causal, { by_positions, m->mask } };
     int context = mtf_assembly_latent_values(m, attend(m, &heads, &looks));
-    return project_out(m, &names, gate_heads(m, x, context));
+    context = norm_context(m, gate_heads(m, x, context));
+    return project_out(m, &names, context);
 }
 
 int mtf_assembly_cross_attention(MtfAssembly *m, int x, int source) {

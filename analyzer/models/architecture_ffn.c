@@ -56,6 +56,7 @@ static int dense_ffn(MtfAssembly *m, const Dense *dense, int x) {
     } else {
         hidden = mtf_assembly_activation(m, s->activation, up(m, dense, "hidden", 1, x));
     }
+    hidden = mtf_assembly_norm(m, "hidden_norm", s->names.on_hidden, width, hidden);
     return mtf_assembly_linear(m,
                                &(MtfLinear){ .name = "out",
                                              .file = dense->down,

@@ -270,6 +270,7 @@ static int read_for_class(MtfAssembly *m, int x, MtfShape *in) {
 }
 
 static int class_scores(MtfAssembly *m, const MtfShape *in, int read) {
+    read = mtf_assembly_norm(m, "class_norm", m->n->class_norm, m->d_model, read);
     MtfLinear linear = { .name = "logits",
                          .file = m->n->head,
                          .in = *in,

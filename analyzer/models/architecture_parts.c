@@ -113,6 +113,11 @@ int mtf_assembly_factors(MtfAssembly *m, const char *name, const char *file, int
                                 &(MtfInit){ MTF_INIT_CONSTANT, 1 });
 }
 
+int mtf_assembly_table(MtfAssembly *m, const char *name, const char *file, const MtfShape *shape) {
+    double spread = m->n->spread > 0 ? m->n->spread : 1;
+    return variable_with_suffix(m, name, file, "", shape, &(MtfInit){ MTF_INIT_NORMAL, spread });
+}
+
 int mtf_assembly_kept(MtfAssembly *m, const char *name, const char *file, int dim, bool is_row) {
     int variable = mtf_parts_variable(m->p, name, &MTF_SHAPE(dim), MTF_INIT_CONSTANT, 0);
     g_autofree char *size = format_sizes(m, &MTF_SHAPE(dim), 0);

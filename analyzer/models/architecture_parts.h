@@ -30,6 +30,8 @@ typedef struct {
     int bucket_ids, distances; /* the bucket of each distance that is told, and that between each
                                   query and memory, or its row in the table of distances */
     int distance_table;
+    int grid_cosine, grid_sine,
+        grid_rows;        /* of places on a picture's grid (mixers/picture_grid.c) */
     int segments, places; /* of packed rows: which piece a position is of, and where in it; or -1 */
     int position_table;   /* the last one; or -1 */
     int routing_loss;     /* of all layers with experts so far; or -1 */
@@ -77,6 +79,9 @@ int mtf_assembly_kept(MtfAssembly *m, const char *name, const char *file, int di
 
 /* A vector of factors, at first 1, that files keep as `file` behind the layer's prefix, without a suffix. */
 int mtf_assembly_factors(MtfAssembly *m, const char *name, const char *file, int dim);
+
+/* A table that files keep as `file`, likewise, at first drawn. */
+int mtf_assembly_table(MtfAssembly *m, const char *name, const char *file, const MtfShape *shape);
 
 /* Says where files keep the variable of that name in words of their own (layouts/FORMATS.md). */
 void mtf_assembly_place(MtfAssembly *m, const char *name, const char *place);
@@ -189,6 +194,13 @@ int mtf_assembly_buckets(MtfAssembly *m);
  * (architecture_bias.c). */
 void mtf_assembly_begin_disentangled(MtfAssembly *m);
 int mtf_assembly_disentangled(MtfAssembly *m, int q, int k);
+
+/* What stacks over a picture's patches have of their rows and columns (mixers/picture_grid.c): begins it; x turned by them,
+ * half of its pairs by each (DINOv3); and the bias of the layer's scores by how far patches are apart, by a table of its own
+ * [heads, queries, memory] (BEiT). */
+void mtf_assembly_begin_grid(MtfAssembly *m);
+int mtf_assembly_grid_turn(MtfAssembly *m, const char *name, int x);
+int mtf_assembly_grid_bias(MtfAssembly *m);
 
 /* 0 where a query looks within the stack's window on both sides or its chunk, -1e30 elsewhere [queries,
  * memory]; with the stack's mask, if it has one. */

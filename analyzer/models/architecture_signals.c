@@ -74,6 +74,8 @@ static int add_class_place(MtfAssembly *m, int placed, int patches) {
 
 static int add_table(MtfAssembly *m, int placed, int x) {
     bool plain = m->n->picture.as_tables;
+    if (m->n->picture.table == NULL)
+        return x;
     g_autofree char *place = g_strdup_printf(
         "%s%s%" PRId64 ",%" PRId64 "]", m->n->picture.table, plain ? ".weight[" : "[1,",
         m->positions - m->n->picture.n_registers, m->n->d_model);

@@ -260,14 +260,17 @@ static void print_for_people(const MtfInferenceRun *run) {
             (run->stages > 1 ? print_stages : print_phase)(run, (MtfInferKind)kind);
 }
 
+static bool save(const MtfInferenceRun *run, const char *file, GError **error) {
+    if (file == NULL)
+        return true;
+    return run->stages > 1 ? mtf_pipeline_plan_save(run->pipeline[main_kind(run)].plan, file, error)
+                           : mtf_plan_save(run->phase[main_kind(run)].plan, file, error);
+}
+
 bool mtf_inference_answer(const MtfInferenceRun *run, GError **error) {
     const char *output = run->options->output;
     if (g_strcmp0(output, "-") != 0)
         (run->options->json ? print_as_json : print_for_people)(run);
     fflush(stdout);
-    if (output == NULL)
-        return true;
-    return run->stages > 1
-               ? mtf_pipeline_plan_save(run->pipeline[main_kind(run)].plan, output, error)
-               : mtf_plan_save(run->phase[main_kind(run)].plan, output, error);
+    return save(run, output, error) && save(run, run->options->copy, error);
 }

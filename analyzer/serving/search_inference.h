@@ -9,7 +9,7 @@ typedef struct {
     const char *graph, *infer;
     const char *const *dims, *const *pins, *const *forbids;
     const char *mesh, *machine, *software, *memory, *precision, *layouts, *cache_memory, *weights,
-        *output;
+        *output, *copy;           /* files of the plan, the second for a report; or NULL */
     const char *prefill_devices;  /* a number, or "auto": prompts are read on devices of their
                                      own; or NULL */
     int batch, context, generate; /* 0: standard ones */

@@ -95,6 +95,12 @@ run meshtf-plan search "$work/vgg.json" --infer decode --devices 2
 claim "what does not generate may run forward" says_error "; --infer forward runs any graph"
 run meshtf-plan search "$work/vgg.json" --infer forward --devices 2 --memory 8KiB
 claim "what fits nowhere is status 3" exits 3
+# A report of what is run, whether the plan has a file of its own or not.
+run meshtf-plan search "$work/vgg.json" --infer forward --devices 2 --machine cpu-host --report "$work/report"
+claim "a plan of inference is drawn" grep -q '<h1>' "$work/report/index.html"
+claim "from a plan beside the page" test -f "$work/report/plan.json"
+run meshtf-plan search "$work/vgg.json" --infer forward --devices 2 --machine cpu-host --report "$work/other" -o "$work/drawn.json"
+claim "or from the user's file" sh -c "test -f '$work/other/index.html' && test -f '$work/drawn.json'"
 # Stages, each with a part of the layers: what several read of one variable travels before all.
 run meshtf-plan model gpt --preset tiny --layers 4 -o "$work/gpt.json"
 run meshtf-plan search "$work/gpt.json" --infer forward --devices 4 --stages 2 --machine cpu-host --precision f64 -o "$work/p.json"

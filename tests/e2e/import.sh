@@ -341,6 +341,10 @@ count dinov2-base $((86580480 - 768 + 1537000)) '{"model_type":"dinov2","image_s
   "use_swiglu_ffn":false,"drop_path_rate":0.0,"apply_layernorm":true}'
 count dinov2-registers-base $((86580480 - 768 + 1537000 + 3072)) '{"model_type":"dinov2_with_registers","image_size":518,"patch_size":14,
   "num_register_tokens":4}'
+# As BEiT's and BitNet's authors count them; DINOv3 without the numbers of what is hidden.
+count beit-base 86530984 '{"model_type":"beit","use_relative_position_bias":true,"drop_path_rate":0.1,"use_mask_token":false}'
+count dinov3-vits16 21596160 '{"model_type":"dinov3_vit","num_register_tokens":4,"pos_embed_rescale":2.0}'
+count bitnet-2b 2412820480 '{"model_type":"bitnet","max_position_embeddings":4096,"tie_word_embeddings":true}'
 count clip-vit-b32 $((87456000 + 393216)) '{"model_type":"clip","text_config":{"model_type":"clip_text_model"},
   "vision_config":{"model_type":"clip_vision_model"}}'
 claim "texts are said to be left out" says "all but vision_config (texts are not read)"
@@ -415,6 +419,8 @@ refuse() { # NAME JSON SENTENCE
     claim "$1 is bad input" bad_input
     claim "$1: the sentence says where" says_error "$3"
 }
+refuse "one table for all of BEiT's layers" '{"model_type":"beit","use_shared_relative_position_bias":true}' \
+    "/use_shared_relative_position_bias: only false is supported"
 refuse "layers that see all and are not alike" '{"model_type":"gemma4_text","num_hidden_layers":12,"per_layer_config":{"5":{"head_dim":512},"11":{"head_dim":256}},'"$wide"'}' "/per_layer_config: layers without a window are expected to be alike"
 refuse "sizes of a layer with a window" '{"model_type":"gemma4_text","num_hidden_layers":6,"per_layer_config":{"4":{"head_dim":512}},'"$wide"'}' "/per_layer_config: the layers without a window"
 refuse "borrowers alone" '{"model_type":"gemma4_text","num_hidden_layers":6,"num_kv_shared_layers":6,'"$wide"'}' "/num_kv_shared_layers: fewer than all"

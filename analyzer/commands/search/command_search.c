@@ -217,18 +217,30 @@ static MtfPlan *plan_of(Run *run, GError **error) {
                         search_json, &run->notes, error);
 }
 
-/* The report reads the plan from a file: the user's, or one of its own. */
+/* The report reads the plan from a file: the user's, or one of its own in the report's folder, which is made here.
+ * NULL: the user's, or no report is wanted. */
+static bool report_copy(const MtfSearchOptions *options, char **copy, GError **error) {
+    bool in_file = options->output != NULL && strcmp(options->output, "-") != 0;
+    *copy = NULL;
+    if (options->report == NULL || in_file)
+        return true;
+    if (g_mkdir_with_parents(options->report, 0777) != 0)
+        return mtf_failure(error, "%s: cannot be made: %s", options->report, g_strerror(errno));
+    *copy = g_build_filename(options->report, "plan.json", NULL);
+    return true;
+}
+
+static bool draw(const MtfSearchOptions *options, const char *copy, GError **error) {
+    return options->report == NULL ||
+           mtf_report_child(copy != NULL ? copy : options->output, options->report, error);
+}
+
 static bool write_all(const MtfSearchOptions *options, const MtfPlan *plan, GError **error) {
     if (options->output != NULL && !mtf_plan_save(plan, options->output, error))
         return false;
-    if (options->report == NULL)
-        return true;
-    if (options->output != NULL && strcmp(options->output, "-") != 0)
-        return mtf_report_child(options->output, options->report, error);
-    g_autofree char *copy = g_build_filename(options->report, "plan.json", NULL);
-    if (g_mkdir_with_parents(options->report, 0777) != 0)
-        return mtf_failure(error, "%s: cannot be made: %s", options->report, g_strerror(errno));
-    return mtf_plan_save(plan, copy, error) && mtf_report_child(copy, options->report, error);
+    g_autofree char *copy = NULL;
+    return report_copy(options, &copy, error) &&
+           (copy == NULL || mtf_plan_save(plan, copy, error)) && draw(options, copy, error);
 }
 
 static MtfSearchReport report_of(const Run *run) {
@@ -334,7 +346,8 @@ static bool pipeline_options(const MtfSearchOptions *options, const char *path,
 
 static bool search_inference(const MtfSearchOptions *o, const char *path, GError **error) {
     int stages;
-    if (!mtf_search_options_stages(o, &stages, error))
+    g_autofree char *copy = NULL;
+    if (!mtf_search_options_stages(o, &stages, error) || !report_copy(o, &copy, error))
         return false;
     MtfSearchInference inference = { .graph = path,
                                      .stages = stages,
@@ -352,6 +365,7 @@ static bool search_inference(const MtfSearchOptions *o, const char *path, GError
                                      .weights = o->weights,
                                      .prefill_devices = o->prefill_devices,
                                      .output = o->output,
+                                     .copy = copy,
                                      .batch = o->batch,
                                      .length = o->length,
                                      .context = o->context,
@@ -365,7 +379,7 @@ static bool search_inference(const MtfSearchOptions *o, const char *path, GError
                                      .uniform = o->alike,
                                      .interrupted = mtf_interrupt_was_caught };
     mtf_interrupt_catch();
-    return mtf_search_inference(&inference, error);
+    return mtf_search_inference(&inference, error) && draw(o, copy, error);
 }
 
 static MtfPlan *search_one_mesh(Run *run, const char *path, GError **error) {

@@ -173,7 +173,6 @@ static bool check_inference_options(const MtfSearchOptions *o, GError **error) {
                         : o->dump != NULL         ? "--dump-problem"
                         : o->certificate != NULL  ? "--certificate"
                         : o->dump_after != NULL   ? "--dump-after"
-                        : o->report != NULL       ? "--report"
                         : o->batch_dim != NULL    ? "--batch-dim"
                         : o->collectives != NULL  ? "--collectives"
                         : o->exportable != NULL   ? "--exportable"

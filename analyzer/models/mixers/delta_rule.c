@@ -48,6 +48,9 @@ static int project(MtfAssembly *m, const Delta *d, int which, int x) {
                             .begin = begins[which],
                             .total = 2 * keys + (by_head ? 2 : 1) * values,
                             .blocks = by_head ? mixer->key_heads : 0 };
+    if (which < 3 && mixer->ins[which] != NULL)
+        input =
+            (MtfMixerInput){ .name = names[which], .file = mixer->ins[which], .out = input.out };
     if (which == 3 && !by_head)
         input = (MtfMixerInput){ .name = "gate", .file = mixer->gate, .out = input.out };
     return mtf_mixer_input(m, &input, x);
@@ -75,6 +78,9 @@ static int convolve(MtfAssembly *m, const Delta *d, int which, int x) {
                                                     : value_heads(d, d->values),
                               .begin = which * d->n_keys,
                               .total = 2 * d->n_keys + d->n_values };
+    const char *own = m->stack->mixer.convolutions[which];
+    if (own != NULL)
+        c = (MtfMixerConvolution){ .name = c.name, .features = c.features, .file = own };
     return mtf_mixer_map(m, MTF_OP_SILU, names[which],
                          mtf_mixer_convolve(m, &c, project(m, d, which, x)), -1);
 }
@@ -110,6 +116,7 @@ static int said(MtfAssembly *m, const Delta *d, int x) {
     int k = of_length_one(m, d, "k_unit", 1, convolve(m, d, 1, x));
     int v = convolve(m, d, 2, x), log = kept_log(m, d, x);
     int beta = mtf_mixer_map(m, MTF_OP_SIGMOID, "corrected", project_number(m, d, 0, x), -1);
+    beta = mtf_assembly_scale(m, "corrected_scaled", m->stack->mixer.correct_scale, beta);
     return mtf_mixer_linear_attention(m, d->keys, (int[]){ v, q, k, log, beta });
 }
 
@@ -119,7 +126,8 @@ static int norm(MtfAssembly *m, const Delta *d, int x) {
     int scale =
         mtf_assembly_variable(m, "said_scale", file, &MTF_SHAPE(d->values), MTF_INIT_CONSTANT, 1);
     m->p->b.attributes.dimension = d->values;
-    m->p->b.attributes.epsilon = m->n->epsilon;
+    double own = m->stack->mixer.norm_epsilon;
+    m->p->b.attributes.epsilon = own > 0 ? own : m->n->epsilon;
     return mtf_mixer_map(m, MTF_OP_RMS_NORM, "said_norm", x, scale);
 }
 

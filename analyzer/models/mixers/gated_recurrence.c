@@ -93,7 +93,7 @@ int mtf_mixer_gated_recurrence(MtfAssembly *m, int x) {
                      mtf_assembly_dimension(m, "d_block_made", block) };
     MtfMixerInput entered = { .name = "entered", .file = mixer->in, .out = MTF_SHAPE(d.inner) };
     MtfMixerInput beside = { .name = "beside", .file = mixer->gate, .out = MTF_SHAPE(d.inner) };
-    MtfMixerConvolution convolution = { "", MTF_SHAPE(d.inner), 0, 0 };
+    MtfMixerConvolution convolution = { .name = "", .features = MTF_SHAPE(d.inner) };
     int u = mtf_mixer_convolve(m, &convolution, mtf_mixer_input(m, &entered, x));
     int y = told(m, &d, u);
     int shown = mtf_assembly_activation(m, m->stack->activation, mtf_mixer_input(m, &beside, x));

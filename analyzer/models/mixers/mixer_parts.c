@@ -94,7 +94,8 @@ static int kernel(MtfAssembly *m, const MtfMixerConvolution *c, int taps) {
     int variable =
         mtf_parts_variable(m->p, name, &shape, taps >= 0 ? MTF_INIT_NORMAL : MTF_INIT_CONSTANT,
                            taps >= 0 ? 1 / sqrt((double)mixer->taps) : 0);
-    keep_place(m, variable, mixer->convolution, taps >= 0 ? ".weight" : ".bias", sizes);
+    keep_place(m, variable, c->file != NULL ? c->file : mixer->convolution,
+               taps >= 0 ? ".weight" : ".bias", sizes);
     return variable;
 }
 

@@ -27,6 +27,7 @@ typedef struct {
     const char *name;
     MtfShape features;
     int64_t begin, total;
+    const char *file; /* NULL: the mixer's */
 } MtfMixerConvolution;
 int mtf_mixer_convolve(MtfAssembly *m, const MtfMixerConvolution *convolution, int x);
 

@@ -77,7 +77,7 @@ int mtf_mixer_selective_scan(MtfAssembly *m, int x) {
     Scan d = { mtf_assembly_dimension(m, "d_inner", mixer->d_inner),
                mtf_assembly_dimension(m, "d_state", mixer->d_state),
                mtf_assembly_dimension(m, "d_rank", mixer->d_rank) };
-    MtfMixerConvolution convolution = { "", MTF_SHAPE(d.inner), 0, 0 };
+    MtfMixerConvolution convolution = { .name = "", .features = MTF_SHAPE(d.inner) };
     int u = mtf_assembly_activation(m, m->stack->activation,
                                     mtf_mixer_convolve(m, &convolution, half(m, &d, 0, x)));
     int y = told(m, &d, u);

@@ -12,8 +12,8 @@ int mtf_mixer_short_convolution(MtfAssembly *m, int x) {
                                               i * width, 3 * width, 0 },
                             x);
     int opened = mtf_parts_apply(m->p, MTF_OP_MULTIPLY, "opened", NULL, thirds[0], thirds[2]);
-    int convolved =
-        mtf_mixer_convolve(m, &(MtfMixerConvolution){ "", MTF_SHAPE(features), 0, 0 }, opened);
+    int convolved = mtf_mixer_convolve(
+        m, &(MtfMixerConvolution){ .features = MTF_SHAPE(features), .name = "" }, opened);
     int y = mtf_parts_apply(m->p, MTF_OP_MULTIPLY, "gated", NULL, thirds[1], convolved);
     return mtf_mixer_output(m, MTF_SHAPE(features), y);
 }

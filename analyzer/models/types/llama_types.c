@@ -166,6 +166,20 @@ static void read_apertus(MtfConfig *c, MtfArchitecture *n) {
     s->names.activation = "mlp.act_fn.";
 }
 
+/* BitNet: norms of what the last matrix of each part reads. Its weights are those that training kept; what rounds them to
+ * -1, 0 and 1 is a quantization_config. */
+static void read_bitnet(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = {
+        128256, 2560, 6912, 30, 20, 5, 0, 2048, 1e-5, 5e5, false
+    };
+    MtfStack *s = &n->decoder;
+    mtf_type_llama(c, n, &standard);
+    mtf_type_attention_bias(c, s);
+    s->activation = mtf_config_activation(c, "hidden_act", "relu2");
+    s->names.on_heads = "self_attn.attn_sub_norm";
+    s->names.on_hidden = "mlp.ffn_sub_norm";
+}
+
 /* Arcee: Llama without a gate. */
 static void read_arcee(MtfConfig *c, MtfArchitecture *n) {
     static const MtfTypeSizes standard = {
@@ -477,6 +491,7 @@ const MtfArchitectureType mtf_llama_types[] = {
     { "cwm", read_cwm },
     { "apertus", read_apertus },
     { "arcee", read_arcee },
+    { "bitnet", read_bitnet },
     { "ministral", read_ministral },
     { "ministral3", read_ministral3 },
     { "jais2", read_jais2 },

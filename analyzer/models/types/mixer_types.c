@@ -134,6 +134,23 @@ static void read_lfm2_moe(MtfConfig *c, MtfArchitecture *n) {
     s->names.choice_bias = s->routing.biased ? "feed_forward.expert_bias" : NULL;
 }
 
+/* ---- The gated delta rule ---------------------------------------------------------------------- */
+
+static void check_delta_heads(MtfConfig *c, const MtfMixer *mixer) {
+    if (mixer->value_heads % mixer->key_heads != 0)
+        mtf_config_fail(c, "linear_num_value_heads",
+                        "a multiple of linear_num_key_heads is expected");
+}
+
+/* Whether rotary positions have a base, which a file that says null has not. */
+static bool says_base(const MtfConfig *c) {
+    MtfJson object, base;
+    if (mtf_type_is_null(c, "rope_theta") || mtf_type_is_null(c, "rope_parameters"))
+        return false;
+    return !mtf_json_find(c->root, "rope_parameters", &object) ||
+           !mtf_json_find(&object, "rope_theta", &base) || !cJSON_IsNull(base.node);
+}
+
 /* ---- Qwen 3 Next and 3.5 --------------------------------------------------------------------- */
 
 /* Three of four layers, or those that are listed, have the gated delta rule, the others attention whose heads are
@@ -153,9 +170,7 @@ static void make_qwen_next(MtfConfig *c, MtfArchitecture *n, const MtfTypeSizes 
     mixer->value_heads = mtf_config_size(c, "linear_num_value_heads", 32);
     mixer->d_key = mtf_config_size(c, "linear_key_head_dim", 128);
     mixer->d_value = mtf_config_size(c, "linear_value_head_dim", 128);
-    if (mixer->value_heads % mixer->key_heads != 0)
-        mtf_config_fail(c, "linear_num_value_heads",
-                        "a multiple of linear_num_key_heads is expected");
+    check_delta_heads(c, mixer);
     int64_t every = mtf_config_size(c, "full_attention_interval", 4);
     if (!read_mixed_layers(c, s, "layer_types", "linear_attention", "full_attention"))
         for (int64_t layer = 0; layer < s->layers; layer++)
@@ -217,6 +232,54 @@ static void read_qwen3_5_moe(MtfConfig *c, MtfArchitecture *n) {
     s->experts_bare = true;
     s->names.expert_gate_up = "mlp.experts.gate_up_proj";
     s->names.expert_down = "mlp.experts.down_proj";
+}
+
+/* OLMo Hybrid: the gated delta rule with matrices and convolutions that stand apart, whose layers have norms before
+ * their parts; every fourth has attention as OLMo 3, with norms behind them, and turns where the file says a base. */
+static void read_olmo_hybrid(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = { 100352, 3840,  11008, 32,  30,   0,
+                                           0,      65536, 1e-6,  5e5, false };
+    MtfStack *s = &n->decoder;
+    MtfMixer *mixer = &s->mixer;
+    bool turns = says_base(c);
+    mtf_type_llama(c, n, &standard);
+    mtf_type_attention_bias(c, s);
+    mtf_type_norm_behind(s, MTF_HEAD_NORM_WIDE);
+    s->rotary_base = turns ? s->rotary_base : 0;
+    s->mixers_lead = true;
+    s->names.before_attention = "input_layernorm";
+    s->names.before_ffn = "post_attention_layernorm";
+    mixer->kind = MTF_MIXER_DELTA;
+    mixer->taps = mtf_config_size(c, "linear_conv_kernel_dim", 4);
+    mixer->key_heads = mtf_config_size(c, "linear_num_key_heads", s->heads);
+    mixer->value_heads = mtf_config_size(c, "linear_num_value_heads", s->heads);
+    mixer->d_key =
+        mtf_config_size(c, "linear_key_head_dim", MAX(1, 3 * n->d_model / 4 / mixer->key_heads));
+    mixer->d_value = mtf_config_size(c, "linear_value_head_dim", 2 * mixer->d_key);
+    mixer->correct_scale = mtf_config_flag(c, "linear_allow_neg_eigval", true) ? 2 : 1;
+    mixer->norm_epsilon = 1e-5;
+    check_delta_heads(c, mixer);
+    if (!read_mixed_layers(c, s, "layer_types", "linear_attention", "full_attention"))
+        for (int64_t layer = 0; layer < s->layers; layer++)
+            if (layer % 4 != 3 && (layer < s->layers - 1 || s->layers > 3))
+                mtf_layers_add(mixer->layers, layer);
+    for (int i = 0; i < 3; i++) {
+        mixer->ins[i] = (const char *const[]){ "linear_attn.q_proj", "linear_attn.k_proj",
+                                               "linear_attn.v_proj" }[i];
+        mixer->convolutions[i] =
+            (const char *const[]){ "linear_attn.q_conv1d", "linear_attn.k_conv1d",
+                                   "linear_attn.v_conv1d" }[i];
+    }
+    mixer->gate = "linear_attn.g_proj";
+    mixer->correct = "linear_attn.b_proj";
+    mixer->forget = "linear_attn.a_proj";
+    mixer->norm = "linear_attn.o_norm";
+    mixer->out = "linear_attn.o_proj";
+    mixer->forget_rate = "linear_attn.A_log";
+    mixer->forget_bias = "linear_attn.dt_bias";
+    mtf_type_ignore(c,
+                    (const char *const[]){ "linear_a_log_min", "linear_a_log_max", "linear_dt_min",
+                                           "linear_dt_max", "linear_dt_init_floor", NULL });
 }
 
 /* ---- Mamba ----------------------------------------------------------------------------------- */
@@ -533,6 +596,7 @@ const MtfArchitectureType mtf_mixer_types[] = {
     { "falcon_h1", read_falcon_h1 },
     { "minimax", read_minimax },
     { "qwen3_next", read_qwen3_next },
+    { "olmo_hybrid", read_olmo_hybrid },
     { "qwen3_5_text", read_qwen3_5 },
     { "qwen3_5_moe_text", read_qwen3_5_moe },
     { "lfm2", read_lfm2 },

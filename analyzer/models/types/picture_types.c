@@ -52,6 +52,38 @@ static void read_deit(MtfConfig *c, MtfArchitecture *n) {
     n->context++;
 }
 
+/* BEiT: scores have a bias by how far patches are apart, branches a factor of each feature; the class is read from the
+ * norm of the patches' mean, or from the first place behind the last norm. */
+static void read_beit(MtfConfig *c, MtfArchitecture *n) {
+    MtfStack *s = &n->encoder;
+    read_vit(c, n);
+    s->k_bias = false;
+    if (mtf_config_number(c, "layer_scale_init_value", 0.1) > 0) {
+        s->names.attention_factors = "lambda_1";
+        s->names.ffn_factors = "lambda_2";
+    }
+    if (!mtf_config_flag(c, "use_absolute_position_embeddings", false))
+        n->picture.table = NULL;
+    if (mtf_config_flag(c, "use_relative_position_bias", false))
+        s->names.grid_table =
+            "attention.attention.relative_position_bias.relative_position_bias_table";
+    if (mtf_config_flag(c, "use_shared_relative_position_bias", false))
+        mtf_config_fail(c, "use_shared_relative_position_bias",
+                        "only false is supported: each layer has a table of its own, as models "
+                        "that tell classes have it");
+    if (mtf_config_flag(c, "use_mean_pooling", true)) {
+        n->class_place = MTF_READ_PATCHES;
+        n->class_norm = "pooler.layernorm";
+        s->names.final_norm = NULL;
+    }
+    mtf_type_ignore(c, (const char *const[]){
+                           "add_fpn", "auxiliary_channels", "auxiliary_concat_input",
+                           "auxiliary_loss_weight", "auxiliary_num_convs", "drop_path_rate",
+                           "out_features", "out_indices", "pool_scales", "reshape_hidden_states",
+                           "semantic_loss_ignore_index", "semantic_out_indices", "stage_names",
+                           "use_auxiliary_head", "use_mask_token", "vocab_size", NULL });
+}
+
 /* ---- DINOv2 ---------------------------------------------------------------------------------- */
 
 #define DINOV2_NAMES                                                                   \
@@ -96,6 +128,63 @@ static void read_dinov2_with_registers(MtfConfig *c, MtfArchitecture *n) {
     n->picture.n_registers = mtf_config_integer(c, "num_register_tokens", 0, 4);
     n->picture.registers = "embeddings.register_tokens";
     n->context += n->picture.n_registers;
+}
+
+/* ---- DINOv3 ---------------------------------------------------------------------------------- */
+
+/* Patches turn by their rows and columns; the first place's features are scores of as many classes. */
+static void read_dinov3(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfEncoderHead classes[] = {
+        { "ForImageClassification", { 0 }, NULL, MTF_TELLS_CLASS }, { .ending = NULL }
+    };
+    MtfStack *s = &n->encoder;
+    mtf_encoder_sizes(c, n);
+    n->epsilon = mtf_config_number(c, "layer_norm_eps", 1e-5);
+    n->d_model = mtf_config_size(c, "hidden_size", 384);
+    s->heads = s->kv_heads = mtf_config_size(c, "num_attention_heads", 6);
+    s->d_ff = mtf_config_size(c, "intermediate_size", 1536);
+    mtf_encoder_divide_heads(c, n, "num_attention_heads", "hidden_size");
+    s->q_bias = mtf_config_flag(c, "query_bias", true);
+    s->k_bias = mtf_config_flag(c, "key_bias", false);
+    s->v_bias = mtf_config_flag(c, "value_bias", true);
+    s->o_bias = mtf_config_flag(c, "proj_bias", true);
+    s->ffn_bias = mtf_config_flag(c, "mlp_bias", true);
+    s->gated = mtf_config_flag(c, "use_gated_mlp", false);
+    s->grid_base = mtf_config_number(c, "rope_theta", 100);
+    if (!(s->grid_base > 0) || s->d_kv % 4 != 0)
+        mtf_config_fail(c, s->d_kv % 4 != 0 ? "num_attention_heads" : "rope_theta",
+                        "a base above 0 is expected, and heads of a multiple of 4 features");
+    s->names = (MtfStackNames){ .layer = "layer.%d.",
+                                .q = "attention.q_proj",
+                                .k = "attention.k_proj",
+                                .v = "attention.v_proj",
+                                .o = "attention.o_proj",
+                                .gate = s->gated ? "mlp.gate_proj" : NULL,
+                                .up = "mlp.up_proj",
+                                .down = "mlp.down_proj",
+                                .before_attention = "norm1",
+                                .before_ffn = "norm2",
+                                .attention_factors = "layer_scale1.lambda1",
+                                .ffn_factors = "layer_scale2.lambda1",
+                                .final_norm = "norm" };
+    n->picture = (MtfPictureNames){ .patch = "embeddings.patch_embeddings",
+                                    .class_place = "embeddings.cls_token",
+                                    .registers = "embeddings.register_tokens" };
+    read_picture(c, n, 224, 16, 1);
+    n->picture.n_registers = mtf_config_integer(c, "num_register_tokens", 0, 0);
+    n->context += n->picture.n_registers;
+    n->class_place = MTF_READ_FIRST;
+    n->head = NULL;
+    n->classes = n->d_model;
+    if (mtf_encoder_find_head(c, classes) != NULL)
+        mtf_config_fail(c, "architectures", "DINOv3 is read without a head of classes");
+    mtf_config_leave_out(c, "hidden_size",
+                         "the features that are read are scores of as many classes");
+    mtf_type_ignore(c, (const char *const[]){ "apply_layernorm", "drop_path_rate",
+                                              "layerscale_value", "out_features", "out_indices",
+                                              "pos_embed_jitter", "pos_embed_rescale",
+                                              "pos_embed_shift", "reshape_hidden_states",
+                                              "return_class_token", "stage_names", NULL });
 }
 
 /* ---- CLIP and SigLIP ------------------------------------------------------------------------- */
@@ -206,7 +295,9 @@ static void read_clip_text(MtfConfig *c, MtfArchitecture *n) {
 const MtfArchitectureType mtf_picture_types[] = {
     { "vit", read_vit },
     { "deit", read_deit },
+    { "beit", read_beit },
     { "dinov2", read_dinov2 },
+    { "dinov3_vit", read_dinov3 },
     { "dinov2_with_registers", read_dinov2_with_registers },
     { "clip_vision_model", read_clip_vision },
     { "clip_text_model", read_clip_text },

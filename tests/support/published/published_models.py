@@ -403,7 +403,7 @@ def llama_like(w, c, tokens):
     heads, kv = c["num_attention_heads"], c["num_key_value_heads"]
     width = c.get("head_dim") or h // heads
     gemma = "gemma" in kind
-    act = gelu_tanh if gemma else silu
+    act = gelu_tanh if gemma else (lambda x: torch.relu(x) ** 2) if kind == "bitnet" else silu
     bias = c.get("attention_bias", False)
     qkv_bias = kind in ("qwen2", "qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text", "qwen2_moe", "glm", "glm4") or bias or c.get("use_qkv_bias", False)
     plain = kind in ("stablelm", "starcoder2")  # norms of means and variances
@@ -451,7 +451,8 @@ def llama_like(w, c, tokens):
             q, k = (rotate(x, rotary_of(c, slides)) for x in (q, k))
         y = attend(q, k, v, scale, window=window,
                    cap=c.get("attn_logit_softcapping"))
-        return linear(w, p + "o_proj", joined(y), h, bias)
+        made = norm(p + "attn_sub_norm", joined(y)) if kind == "bitnet" else joined(y)
+        return linear(w, p + "o_proj", made, h, bias)
 
     def ffn(i, p, x):
         if kind == "mixtral":
@@ -494,7 +495,8 @@ def llama_like(w, c, tokens):
         else:
             gate = linear(w, p + "mlp.gate_proj", x, f, mlp_bias)
             up = linear(w, p + "mlp.up_proj", x, f, mlp_bias)
-        return linear(w, p + "mlp.down_proj", act(gate) * up, h, mlp_bias)
+        hidden = norm(p + "mlp.ffn_sub_norm", act(gate) * up) if kind == "bitnet" else act(gate) * up
+        return linear(w, p + "mlp.down_proj", hidden, h, mlp_bias)
 
     table = w("model.embed_tokens.weight", c["vocab_size"], h, scale=0.5)
     x = table[tokens] * (math.sqrt(h) if gemma else c.get("embedding_multiplier", 1))
@@ -1552,6 +1554,64 @@ def falcon_h1(w, c, tokens):
     return norm("model.final_layernorm", x) @ w("lm_head.weight", c["vocab_size"], h).T * c["lm_head_multiplier"]
 
 
+def delta_rule(q, k, v, kept, corrected):
+    """What each head's matrix says [place, heads, dv] that forgets, and is corrected by those shares [place, heads]."""
+    (_, keys, dk), (_, values, dv) = q.shape, v.shape
+    q, k = (y.repeat_interleave(values // keys, 1) for y in (q, k))
+    q, k = (y / torch.sqrt((y * y).sum(-1, keepdim=True) + 1e-6) for y in (q, k))
+    state, said = torch.zeros(values, dk, dv, dtype=q.dtype), []
+    for t in range(q.shape[0]):
+        state = state * kept[t][:, None, None]
+        wrong = v[t] - (state * k[t][:, :, None]).sum(1)
+        state = state + k[t][:, :, None] * (wrong * corrected[t][:, None])[:, None]
+        said.append((state * q[t][:, :, None]).sum(1) / math.sqrt(dk))
+    return torch.stack(said)
+
+
+def olmo_hybrid(w, c, tokens):
+    """Layers of the gated delta rule with norms before their parts, layers of attention with norms behind theirs."""
+    h, f, heads, kv = (c[k] for k in ("hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads"))
+    keys, values, dk, dv = (c["linear_" + k] for k in ("num_key_heads", "num_value_heads", "key_head_dim", "value_head_dim"))
+    turns = c["rope_parameters"] is not None
+
+    def norm(name, x):
+        return rms_norm(x, w(name + ".weight", x.shape[-1], scale=0.2, about=1), c["rms_norm_eps"])
+
+    def attention(p, x):
+        q, k = (norm(f"{p}{n}_norm", linear(w, f"{p}{n}_proj", x, size * h // heads)) for n, size in (("q", heads), ("k", kv)))
+        q, k, v = heads_of(q, heads), heads_of(k, kv), heads_of(linear(w, p + "v_proj", x, kv * h // heads), kv)
+        q, k = (rotate(y, rotary_of(c, False)) for y in (q, k)) if turns else (q, k)
+        return linear(w, p + "o_proj", joined(attend(q, k, v, 1 / math.sqrt(h // heads))), h)
+
+    def read(p, name, x, size):
+        taps = w(f"{p}{name}_conv1d.weight", size, 1, c["linear_conv_kernel_dim"], scale=0.5)
+        return silu(convolved(taps, linear(w, f"{p}{name}_proj", x, size)))
+
+    def delta(p, x):
+        q, k = (read(p, n, x, keys * dk).view(-1, keys, dk) for n in "qk")
+        step = torch.nn.functional.softplus(linear(w, p + "a_proj", x, values) + w(p + "dt_bias", values, scale=0.5))
+        kept = torch.exp(-torch.exp(w(p + "A_log", values, scale=0.5)) * step)
+        most = 2 if c["linear_allow_neg_eigval"] else 1
+        said = delta_rule(q, k, read(p, "v", x, values * dv).view(-1, values, dv), kept,
+                          most * torch.sigmoid(linear(w, p + "b_proj", x, values)))
+        said = rms_norm(said, w(p + "o_norm.weight", dv, scale=0.2, about=1), 1e-5)
+        return linear(w, p + "o_proj", (said * silu(linear(w, p + "g_proj", x, values * dv).view(-1, values, dv))).flatten(1), h)
+
+    def ffn(p, x):
+        return linear(w, p + "down_proj", silu(linear(w, p + "gate_proj", x, f)) * linear(w, p + "up_proj", x, f), h)
+
+    x = w("model.embed_tokens.weight", c["vocab_size"], h, scale=0.5)[tokens]
+    for i in range(c["num_hidden_layers"]):
+        p = f"model.layers.{i}."
+        if c["layer_types"][i] == "linear_attention":
+            x = x + delta(p + "linear_attn.", norm(p + "input_layernorm", x))
+            x = x + ffn(p + "mlp.", norm(p + "post_attention_layernorm", x))
+        else:
+            x = x + norm(p + "post_attention_layernorm", attention(p + "self_attn.", x))
+            x = x + norm(p + "post_feedforward_layernorm", ffn(p + "mlp.", x))
+    return norm("model.norm", x) @ w("lm_head.weight", c["vocab_size"], h).T
+
+
 def qwen_next(w, c, tokens):
     """The gated delta rule, place by place, beside attention with gates (transformers' modeling_qwen3_next.py)."""
     h, heads, kv, width = c["hidden_size"], c["num_attention_heads"], c["num_key_value_heads"], c["head_dim"]
@@ -1583,17 +1643,10 @@ def qwen_next(w, c, tokens):
         mixed, z, b, a = projected(p, x)
         mixed = silu(convolved(w(p + "conv1d.weight", mixed.shape[1], 1, c["linear_conv_kernel_dim"], scale=0.5), mixed))
         q, k, v = mixed.split([keys * dk, keys * dk, values * dv], -1)
-        q, k = (y.view(-1, keys, dk).repeat_interleave(share, 1) for y in (q, k))
-        q, k = (y / torch.sqrt((y * y).sum(-1, keepdim=True) + 1e-6) for y in (q, k))
         step = torch.nn.functional.softplus(a + w(p + "dt_bias", values, scale=0.5))
         kept = torch.exp(-torch.exp(w(p + "A_log", values, scale=0.5)) * step)
-        state, said = torch.zeros(values, dk, dv, dtype=x.dtype), []
-        for t in range(x.shape[0]):
-            state = state * kept[t][:, None, None]
-            wrong = v.view(-1, values, dv)[t] - (state * k[t][:, :, None]).sum(1)
-            state = state + k[t][:, :, None] * (wrong / (1 + torch.exp(-b[t]))[:, None])[:, None]
-            said.append((state * q[t][:, :, None]).sum(1) / math.sqrt(dk))
-        said = rms_norm(torch.stack(said), w(p + "norm.weight", dv, scale=0.2, about=1), c["rms_norm_eps"]) * silu(z)
+        said = delta_rule(q.view(-1, keys, dk), k.view(-1, keys, dk), v.view(-1, values, dv), kept, 1 / (1 + torch.exp(-b)))
+        said = rms_norm(said, w(p + "norm.weight", dv, scale=0.2, about=1), c["rms_norm_eps"]) * silu(z)
         return linear(w, p + "out_proj", said.flatten(1), h)
 
     def gated(p, x, f):
@@ -2368,6 +2421,65 @@ def dinov2(w, c, image):
     return linear(w, "classifier", torch.cat([x[0], x[1 + more:].mean(0)])[None], len(c["id2label"]), True)
 
 
+def beit(w, c, image):
+    """Scores with a bias by how far patches are apart; the class is read from the norm of the patches' mean, or the first place."""
+    h, n, side = c["hidden_size"], c["num_attention_heads"], c["image_size"] // c["patch_size"]
+    across = 2 * side - 1
+
+    def row(query, memory):
+        if 0 in (query, memory):
+            return across ** 2 + (2 if query == memory else 0 if query == 0 else 1)
+        (r, s), (t, u) = divmod(query - 1, side), divmod(memory - 1, side)
+        return (r - t + side - 1) * across + s - u + side - 1
+
+    x = torch.cat([w("beit.embeddings.cls_token", 1, 1, h, scale=0.5)[0], pictured(w, c, image, "beit.embeddings.patch_embeddings.projection", True)])
+    if c.get("use_absolute_position_embeddings"):
+        x = x + w("beit.embeddings.position_embeddings", 1, len(x), h, scale=0.3)[0]
+    rows = torch.tensor([[row(i, j) for j in range(len(x))] for i in range(len(x))])
+    for i in range(c["num_hidden_layers"]):
+        p = f"beit.encoder.layer.{i}."
+        y, q = plain_norm(w, c, p + "layernorm_before", x), p + "attention.attention."
+        parts = [heads_of(linear(w, q + name, y, h, name != "key"), n) for name in ("query", "key", "value")]
+        bias = w(q + "relative_position_bias.relative_position_bias_table", across ** 2 + 3, n, scale=1)[rows].permute(2, 0, 1) \
+            if c["use_relative_position_bias"] else None
+        y = linear(w, p + "attention.output.dense", joined(attend(*parts, 1 / math.sqrt(h // n), causal=False, bias=bias)), h, True)
+        scaled = c["layer_scale_init_value"] > 0
+        x = x + (y * w(p + "lambda_1", h, scale=0.3, about=1) if scaled else y)
+        y = gelu(linear(w, p + "intermediate.dense", plain_norm(w, c, p + "layernorm_after", x), c["intermediate_size"], True))
+        y = linear(w, p + "output.dense", y, h, True)
+        x = x + (y * w(p + "lambda_2", h, scale=0.3, about=1) if scaled else y)
+    read = plain_norm(w, c, "beit.pooler.layernorm", x[1:].mean(0)[None]) if c["use_mean_pooling"] else plain_norm(w, c, "beit.layernorm", x)[:1]
+    return linear(w, "classifier", read, len(c["id2label"]), True)
+
+
+def dinov3(w, c, image):
+    """Patches that turn by their rows and columns, whose middles lie within -1 and 1; the features of the first place."""
+    h, n, f, more = c["hidden_size"], c["num_attention_heads"], c["intermediate_size"], c["num_register_tokens"]
+    side, width = c["image_size"] // c["patch_size"], c["hidden_size"] // c["num_attention_heads"]
+    middle = (2 * torch.arange(side, dtype=torch.float64) + 1) / side - 1
+    speed = c["rope_theta"] ** -(torch.arange(width // 4, dtype=torch.float64) * 4 / width)
+    turns = [torch.cat([middle[r] * speed, middle[s] * speed]) for r in range(side) for s in range(side)]
+    angle = torch.cat([torch.zeros(1 + more, width // 2, dtype=torch.float64), 2 * math.pi * torch.stack(turns)])
+
+    def turned(x):
+        a, b = x.chunk(2, -1)
+        return torch.cat([a * torch.cos(angle) - b * torch.sin(angle), b * torch.cos(angle) + a * torch.sin(angle)], -1)
+
+    x = torch.cat([w("embeddings.cls_token", 1, 1, h, scale=0.5)[0], w("embeddings.register_tokens", 1, more, h, scale=0.5)[0],
+                   pictured(w, c, image, "embeddings.patch_embeddings", True)])
+    for i in range(c["num_hidden_layers"]):
+        p = f"layer.{i}."
+        y = plain_norm(w, c, p + "norm1", x)
+        q, k, v = (heads_of(linear(w, f"{p}attention.{name}_proj", y, h, bias), n) for name, bias in (("q", True), ("k", False), ("v", True)))
+        y = linear(w, p + "attention.o_proj", joined(attend(turned(q), turned(k), v, 1 / math.sqrt(width), causal=False)), h, True)
+        x = x + y * w(p + "layer_scale1.lambda1", h, scale=0.3, about=1)
+        y = plain_norm(w, c, p + "norm2", x)
+        hidden = linear(w, p + "mlp.up_proj", y, f, True)
+        hidden = silu(linear(w, p + "mlp.gate_proj", y, f, True)) * hidden if c["use_gated_mlp"] else gelu(hidden)
+        x = x + linear(w, p + "mlp.down_proj", hidden, h, True) * w(p + "layer_scale2.lambda1", h, scale=0.3, about=1)
+    return plain_norm(w, c, "norm", x)[:1]
+
+
 def by_probe(w, c, p, x):
     """What one learned query finds, and what a hidden layer makes of it."""
     h, n, f = c["hidden_size"], c["num_attention_heads"], c["intermediate_size"]
@@ -2587,6 +2699,9 @@ LFM2 = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 3, "num
         "vocab_size": 50, "max_position_embeddings": 32, "norm_eps": 1e-5, "rope_theta": 100.0, "conv_L_cache": 3, "conv_bias": False,
         "layer_types": ["conv", "full_attention", "conv"]}
 
+OLMO_HYBRID = {**LLAMA, "num_hidden_layers": 3, "layer_types": ["linear_attention", "linear_attention", "full_attention"],
+               "linear_num_key_heads": 3, "linear_num_value_heads": 6, "linear_key_head_dim": 6, "linear_value_head_dim": 8,
+               "linear_conv_kernel_dim": 4, "linear_allow_neg_eigval": True, "rope_parameters": None}
 QWEN_NEXT = {**LLAMA, "head_dim": 8, "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 6,
              "linear_value_head_dim": 8, "linear_conv_kernel_dim": 4}
 QWEN3_5 = {**QWEN_NEXT, "layer_types": ["linear_attention", "full_attention"], "attn_output_gate": True, "mtp_num_hidden_layers": 1,
@@ -2959,12 +3074,22 @@ MODELS = {
     "marian": (bart, {**BART, "scale_embedding": True, "activation_function": "swish", "static_position_embeddings": True,
                       "decoder_vocab_size": 256, "share_encoder_decoder_embeddings": True}),
     "m2m_100": (bart, {**BART, "scale_embedding": True, "activation_function": "relu"}),
+    "bitnet": (llama_like, {**LLAMA, "hidden_act": "relu2", "rope_theta": 100.0}),
+    "olmo_hybrid": (olmo_hybrid, OLMO_HYBRID),
+    "olmo_hybrid-turns": (olmo_hybrid, {**OLMO_HYBRID, "linear_allow_neg_eigval": False, "rope_parameters": {
+        "rope_type": "default", "rope_theta": 100.0}}),
     "whisper": (whisper, {"d_model": 24, "encoder_attention_heads": 3, "encoder_layers": 1,
                           "decoder_attention_heads": 2, "decoder_layers": 2, "encoder_ffn_dim": 40,
                           "decoder_ffn_dim": 36, "vocab_size": 50, "num_mel_bins": 5,
                           "max_source_positions": 8, "max_target_positions": 16}),
     "deit": (vit, {**PICTURE, "layer_norm_eps": 1e-12, **SEVEN}),
     "vit": (vit, {**PICTURE, "layer_norm_eps": 1e-12, **SEVEN}),
+    "beit": (beit, {**PICTURE, **SEVEN, "use_relative_position_bias": True, "layer_scale_init_value": 0.1, "use_mean_pooling": True,
+                    "layer_norm_eps": 1e-12, "vocab_size": 8192}),
+    "beit-first": (beit, {**PICTURE, **SEVEN, "use_relative_position_bias": False, "layer_scale_init_value": 0, "use_mean_pooling": False,
+                          "use_absolute_position_embeddings": True}),
+    "dinov3_vit": (dinov3, {**PICTURE, "num_register_tokens": 3, "use_gated_mlp": False, "rope_theta": 100.0, "hidden_act": "gelu"}),
+    "dinov3_vit-gated": (dinov3, {**PICTURE, "num_register_tokens": 2, "use_gated_mlp": True, "rope_theta": 100.0, "hidden_act": "silu"}),
     "dinov2": (dinov2, {**PICTURE, **SEVEN, "mlp_ratio": 2, "use_swiglu_ffn": True, "layerscale_value": 1.0, "out_indices": [2]}),
     "dinov2_with_registers": (dinov2, {**PICTURE, **SEVEN, "mlp_ratio": 2, "use_swiglu_ffn": False, "num_register_tokens": 3}),
     "clip_text_model": (text_tower, {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 3, "vocab_size": 60,
@@ -3027,7 +3152,7 @@ def write(folder, kind):
     config = {"model_type": type_of(kind), **config}
     os.makedirs(folder, exist_ok=True)
     weights, generator = Weights(config.get("quantization_config"), kind == "bert-tokens"), torch.Generator().manual_seed(3)
-    if compute in (vit, dinov2, tower):
+    if compute in (vit, beit, dinov2, dinov3, tower):
         image = torch.randn(PICTURE["num_channels"], PICTURE["image_size"], PICTURE["image_size"], generator=generator)
         logits = compute(weights, config, image)
         numpy.save(os.path.join(folder, "in-image.npy"), image[None].numpy().astype("float32"))
