@@ -349,13 +349,6 @@ static bool run(const Options *options, const char *kind, GError **error) {
     return true;
 }
 
-static void clear_options(Options *o) {
-    char *owned[] = { o->torus, o->wrap,  o->machine, o->axes,      o->from,     o->to,
-                      o->faces, o->bytes, o->latency, o->bandwidth, o->overhead, o->algorithm };
-    for (gsize i = 0; i < G_N_ELEMENTS(owned); i++)
-        g_free(owned[i]);
-}
-
 #define TEXT(name, field, help, what) \
     { name, 0, 0, G_OPTION_ARG_STRING, &o.field, help, what }
 #define COUNT(name, field, help, what) \
@@ -391,6 +384,6 @@ int mtf_command_collective(int argc, char **argv) {
                     "broadcast, permute, halo or p2p.",
                     1, 1, &error) &&
                 run(&o, argv[1], &error);
-    clear_options(&o);
+    mtf_command_line_clear(entries);
     return done ? 0 : mtf_command_line_fail("meshtf-plan collective", error);
 }

@@ -242,17 +242,6 @@ static bool check_options(Options *options, GError **error) {
                                   "('' keeps everything replicated)");
 }
 
-static void clear_options(Options *options) {
-    char *owned[] = { options->mesh,      options->layout,      options->machine,
-                      options->software,  options->precision,   options->output,
-                      options->batch_dim, options->recompute,   options->dump_after,
-                      options->offload,   options->collectives, options->loss };
-    for (gsize i = 0; i < G_N_ELEMENTS(owned); i++)
-        g_free(owned[i]);
-    g_strfreev(options->dims);
-    g_strfreev(options->pads);
-}
-
 #define TEXT(name, letter, field, help, what) \
     { name, letter, 0, G_OPTION_ARG_STRING, &o.field, help, what }
 
@@ -312,6 +301,6 @@ int mtf_command_estimate(int argc, char **argv) {
                                        "'rows:4;cols:2' --layout 'batch:rows;d_ff:cols'",
                                        1, 1, &error) &&
                 check_options(&o, &error) && estimate(&o, argv[1], &error);
-    clear_options(&o);
+    mtf_command_line_clear(entries);
     return done ? 0 : mtf_command_line_fail("meshtf-plan estimate", error);
 }

@@ -239,16 +239,6 @@ static bool run(const Options *options, const char *runs, GError **error) {
     return done;
 }
 
-static void clear_options(Options *o) {
-    g_free(o->machine);
-    g_free(o->output);
-    g_free(o->software);
-    g_free(o->name);
-    g_strfreev(o->collectives);
-    for (int kind = 0; kind < MTF_SWEEP_KINDS; kind++)
-        g_strfreev(o->sweeps[kind]);
-}
-
 int mtf_command_fit(int argc, char **argv) {
     Options o = { .machine = NULL };
     const GOptionEntry entries[] = {
@@ -282,6 +272,6 @@ int mtf_command_fit(int argc, char **argv) {
                     "the error of sources that were left out.",
                     0, 1, &error) &&
                 run(&o, argc > 1 ? argv[1] : NULL, &error);
-    clear_options(&o);
+    mtf_command_line_clear(entries);
     return done ? 0 : mtf_command_line_fail("meshtf-plan fit", error);
 }

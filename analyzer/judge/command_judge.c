@@ -354,11 +354,6 @@ int mtf_command_judge(int argc, char **argv) {
                     "a table, and how far they are from each other.",
                     1, 1, &error) &&
                 run(&o, argv[1], &error);
-    g_free(o.machine);
-    g_free(o.software);
-    g_free(o.grades);
-    g_free(o.fit_on);
-    g_free(o.leave_out);
-    g_free(o.models);
+    mtf_command_line_clear(entries);
     return done ? 0 : mtf_command_line_fail("meshtf-plan judge", error);
 }

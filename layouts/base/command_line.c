@@ -114,6 +114,15 @@ bool mtf_command_line_read(int *argc, char ***argv, const GOptionEntry *entries,
     return true;
 }
 
+void mtf_command_line_clear(const GOptionEntry *entries) {
+    for (const GOptionEntry *entry = entries; entry->long_name != NULL; entry++) {
+        if (entry->arg == G_OPTION_ARG_STRING || entry->arg == G_OPTION_ARG_FILENAME)
+            g_clear_pointer((char **)entry->arg_data, g_free);
+        if (entry->arg == G_OPTION_ARG_STRING_ARRAY || entry->arg == G_OPTION_ARG_FILENAME_ARRAY)
+            g_clear_pointer((char ***)entry->arg_data, g_strfreev);
+    }
+}
+
 int mtf_command_line_fail(const char *program, GError *error) {
     if (error == NULL)
         return 0;

@@ -40,6 +40,9 @@ bool mtf_command_line_read(int *argc, char ***argv, const GOptionEntry *entries,
     mtf_command_line_read(argc, argv, entries, &(MtfUsage){ arguments, summary, low, high, NULL }, \
                           error)
 
+/* Frees the texts, and lists of them, that options put into the variables of `entries`. */
+void mtf_command_line_clear(const GOptionEntry *entries);
+
 /* Prints "PROGRAM: MESSAGE" on standard error, frees the error and returns its exit status; without
  * an error 0. */
 int mtf_command_line_fail(const char *program, GError *error);

@@ -316,15 +316,6 @@ static bool write_comparison(char **paths, int n, const Options *options, GError
 
 /* ---- Entry --------------------------------------------------------------------------------- */
 
-static void clear_options(Options *options) {
-    g_free(options->output);
-    g_free(options->metrics);
-    g_free(options->trace);
-    g_free(options->form);
-    g_free(options->hosts);
-    g_free(options->weights);
-}
-
 static bool run(int argc, char **argv, const Options *options, GError **error) {
     if (argc >= 2 && options->compare && options->output != NULL)
         return write_comparison(argv + 1, argc - 1, options, error);
@@ -376,6 +367,6 @@ int main(int argc, char **argv) {
         return 0;
     }
     run(argc, argv, &options, &error);
-    clear_options(&options);
+    mtf_command_line_clear(entries);
     return error != NULL ? mtf_command_line_fail(g_get_prgname(), error) : 0;
 }

@@ -105,13 +105,6 @@ int mtf_command_import(int argc, char **argv) {
                 mtf_option_count("--batch", &options.batch, &error) &&
                 mtf_option_count("--length", &options.length, &error) &&
                 import_model(argv[1], &options, &error);
-    g_free(options.output);
-    g_free(options.optimizer);
-    g_free(options.loss);
-    g_free(options.dropout);
-    g_free(options.lora);
-    g_free(options.targets);
-    g_free(options.freeze);
-    g_strfreev(options.dims);
+    mtf_command_line_clear(entries);
     return good ? 0 : mtf_command_line_fail("meshtf-plan import", error);
 }

@@ -351,9 +351,6 @@ int mtf_command_schedule(int argc, char **argv) {
                     "PyTorch's CSV grammar, or the best order that `search` finds within --memory.",
                     1, 1, &error) &&
                 run(&o, argv[1], &error);
-    g_free(o.times);
-    g_free(o.memory);
-    g_free(o.memory_of);
-    g_free(o.csv);
+    mtf_command_line_clear(entries);
     return done ? 0 : mtf_command_line_fail("meshtf-plan schedule", error);
 }

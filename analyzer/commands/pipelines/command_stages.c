@@ -388,8 +388,6 @@ int mtf_command_stages(int argc, char **argv) {
     bool done =
         mtf_command_line_parse(&argc, &argv, entries, "FILE --devices N", summary, 1, 1, &error) &&
         run(&o, argv[1], &error);
-    char *owned[] = { o.devices, o.memory, o.bandwidth, o.overhead };
-    for (gsize i = 0; i < G_N_ELEMENTS(owned); i++)
-        g_free(owned[i]);
+    mtf_command_line_clear(entries);
     return done ? 0 : mtf_command_line_fail("meshtf-plan stages", error);
 }

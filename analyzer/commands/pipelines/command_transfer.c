@@ -288,8 +288,6 @@ int mtf_command_transfer(int argc, char **argv) {
                     "lacks crosses the slow links once.",
                     0, 0, &error) &&
                 run(&o, &error);
-    char *owned[] = { o.tensor, o.from, o.to, o.machine, o.dtype };
-    for (gsize i = 0; i < G_N_ELEMENTS(owned); i++)
-        g_free(owned[i]);
+    mtf_command_line_clear(entries);
     return done ? 0 : mtf_command_line_fail("meshtf-plan transfer", error);
 }

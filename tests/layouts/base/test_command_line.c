@@ -40,6 +40,27 @@ static void line_clear(Line *line) {
     g_clear_error(&line->error);
 }
 
+TEST(texts_of_options_are_freed_together) {
+    char *text = NULL, **list = NULL;
+    int count = 0;
+    const GOptionEntry entries[] = {
+        { .long_name = "text", .arg = G_OPTION_ARG_FILENAME, .arg_data = &text },
+        { .long_name = "list", .arg = G_OPTION_ARG_STRING_ARRAY, .arg_data = &list },
+        { .long_name = "count", .arg = G_OPTION_ARG_INT, .arg_data = &count },
+        { .long_name = NULL },
+    };
+    char *words[] = { "try", "--text=a", "--list=b", "--list=c", "--count=2", NULL };
+    char **argv = words;
+    int argc = 5;
+    assert_true(mtf_command_line_parse(&argc, &argv, entries, "", "", 0, 0, NULL));
+    assert_string_equal(text, "a");
+    assert_int_equal(g_strv_length(list), 2);
+    mtf_command_line_clear(entries);
+    assert_null(text);
+    assert_null(list);
+    assert_int_equal(count, 2);
+}
+
 static void assert_refused(const char *text, const char *message) {
     Line line = parse(text);
     assert_false(line.good);
