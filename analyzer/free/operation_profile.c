@@ -3,7 +3,6 @@
 
 #include "analyzer/rules/operation_alone.h"
 #include "layouts/graph/loops.h"
-#include "layouts/graph/operation_table.h"
 #include "layouts/program/program.h"
 
 struct MtfOperationProfiles {

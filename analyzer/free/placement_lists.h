@@ -4,7 +4,8 @@
 #ifndef MTF_PLACEMENT_LISTS_H
 #define MTF_PLACEMENT_LISTS_H
 
-#include "layouts/placement/placement.h"
+#include <glib.h>
+#include <stdbool.h>
 
 typedef struct MtfPlacementLists MtfPlacementLists;
 

@@ -5,7 +5,6 @@
 #include "cost/tune/algorithm_choice.h"
 #include "cost/tune/bucket_choice.h"
 #include "cost/tune/order_search.h"
-#include "layouts/program/passes.h"
 
 /* What choosing an order and buckets takes, in times that lowering the program took: orders are tried on what
  * it is made of, and for each size of buckets, or the one that there may be, it is lowered, scheduled and packed. */

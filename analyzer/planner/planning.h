@@ -9,7 +9,6 @@
 #ifndef MTF_PLANNING_H
 #define MTF_PLANNING_H
 
-#include "analyzer/solver/problem/search_control.h"
 #include "cost/price/price.h"
 #include "layouts/execution/key_parts.h"
 #include "layouts/execution/key_ring.h"

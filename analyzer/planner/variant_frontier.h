@@ -11,7 +11,6 @@
 #ifndef MTF_VARIANT_FRONTIER_H
 #define MTF_VARIANT_FRONTIER_H
 
-#include "analyzer/free/frontier.h"
 #include "analyzer/planner/step_variants.h"
 
 typedef struct {

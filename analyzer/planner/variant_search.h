@@ -21,8 +21,6 @@
 #ifndef MTF_VARIANT_SEARCH_H
 #define MTF_VARIANT_SEARCH_H
 
-#include "analyzer/layout_search/plan_search.h"
-#include "analyzer/planner/step_variants.h"
 #include "analyzer/planner/variant_frontier.h"
 
 /* Searches of steps with no more operations are over soon, and their answer says more than that a rival wins. */

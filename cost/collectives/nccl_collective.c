@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "cost/collectives/nccl_collective.h"
 
-#include "cost/collectives/collective_algorithm.h"
-
 #include <math.h>
 
 #define PROTOCOLS 3

@@ -30,7 +30,6 @@
 #ifndef MTF_MARGINS_H
 #define MTF_MARGINS_H
 
-#include "layouts/graph/operation_table.h"
 #include "layouts/placement/placement.h"
 
 /* How one window reaches from one of its sides to the other. */

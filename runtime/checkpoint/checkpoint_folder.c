@@ -2,7 +2,7 @@
 #include "runtime/checkpoint/checkpoint_folder.h"
 
 #include "layouts/base/error.h"
-#include "runtime/checkpoint/checkpoint.h"
+#include "runtime/checkpoint/whole_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -16,7 +16,6 @@
 #define MTF_TENSOR_FILE_H
 
 #include "runtime/checkpoint/block_scales.h"
-#include "runtime/checkpoint/stored_value.h"
 #include "runtime/worker/worker.h"
 
 #include <mpi.h>

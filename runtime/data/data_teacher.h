@@ -9,8 +9,6 @@
 #ifndef MTF_DATA_TEACHER_H
 #define MTF_DATA_TEACHER_H
 
-#include "layouts/graph/random.h"
-
 #include <stdint.h>
 
 typedef struct MtfTeacher MtfTeacher;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/session/serve.h"
 
-#include "layouts/base/error.h"
 #include "runtime/serving/completion_answer.h"
 #include "runtime/serving/completion_queue.h"
 #include "runtime/serving/try_page.h"

@@ -11,7 +11,6 @@
 
 #include "layouts/plan_file/plan.h"
 #include "runtime/data/data.h"
-#include "runtime/executor/executor.h"
 #include "runtime/executor/stage_steps.h"
 #include "runtime/executor/stage_watches.h"
 #include "runtime/session/metrics.h"

@@ -73,6 +73,11 @@ check_headers() {
 }
 
 # shellcheck disable=SC2086
+check_includes() {
+    awk -f "$here/includes.awk" $c_files
+}
+
+# shellcheck disable=SC2086
 check_layers() {
     awk -f "$here/layers.awk" "$here/rooms.txt" $c_files
 }
@@ -170,7 +175,7 @@ say_shell() {
 }
 
 # All at once, since most use one core; told in their order.
-checks=${*:-format headers layers arrows functions prototypes words kinds facts mentions pages top cppcheck shell}
+checks=${*:-format headers includes layers arrows functions prototypes words kinds facts mentions pages top cppcheck shell}
 for check in $checks; do
     "check_$check" | sed "s/\$/ ($check)/" >"$findings/$check" &
 done

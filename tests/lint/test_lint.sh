@@ -52,7 +52,7 @@ function_of() {
 fresh
 file cost/machine/a.c '#include "layouts/base/a.h"' '' 'int mtf_a(void) {' '    return 1;' '}'
 file layouts/base/a.h '#ifndef A_H' '#define A_H' '' '/* One. */' 'int mtf_a(void);' 'void mtf_a_free(int a);' '' '#endif'
-for check in format headers layers functions prototypes words kinds facts mentions pages top cppcheck shell; do
+for check in format headers includes layers functions prototypes words kinds facts mentions pages top cppcheck shell; do
     accepts "a right tree passes: $check" "$check"
 done
 
@@ -77,6 +77,18 @@ accepts "another function's variable is nobody's name" facts
 fresh
 file layouts/base/a.h 'int mtf_a(GError **error);'
 complains "a header that needs another first is found" headers "layouts/base/a.h"
+
+fresh
+file layouts/base/a.h '/* mtf_b of another header is no name of this one. */' '#define MTF_A 1' 'typedef enum { MTF_A_ONE } MtfA;' '' \
+    '/* One. */' 'int mtf_a(MtfB b);' 'extern const int mtf_as[], mtf_more_as[];'
+file cost/machine/b.c '#include "layouts/base/a.h"' 'int mtf_b(MtfB b) {' '    return b; /* mtf_a */' '}'
+complains "a source that says no name of what it includes is found" includes "cost/machine/b.c:2: says no name of layouts/base/a.h"
+file cost/machine/b.c '#include "layouts/base/a.h"' 'const char *b = "b/*";' 'int b = mtf_a(b);'
+accepts "a string is no beginning of a comment" includes
+for name in MTF_A MTF_A_ONE MtfA mtf_a mtf_as mtf_more_as; do
+    file cost/machine/b.c '#include "layouts/base/a.h"' "return $name;"
+    accepts "$name is a name of what is included" includes
+done
 
 if command -v clang >/dev/null; then
     fresh

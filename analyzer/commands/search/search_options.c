@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/commands/search/search_options.h"
 
-#include "analyzer/planner/software_search.h"
+#include "analyzer/free/frontier.h"
 #include "cost/tune/algorithm_choice.h"
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
-#include "layouts/base/option_bytes.h"
 #include "layouts/base/output_guard.h"
+#include "layouts/execution/key_parts.h"
+#include "layouts/execution/key_ring.h"
 #include "layouts/program/passes.h"
 
 #include <math.h>

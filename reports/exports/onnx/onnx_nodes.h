@@ -9,9 +9,7 @@
 #ifndef MTF_ONNX_NODES_H
 #define MTF_ONNX_NODES_H
 
-#include "layouts/graph/operation_table.h"
 #include "layouts/onnx/onnx_tensor.h"
-#include "layouts/onnx/protobuf.h"
 #include "layouts/plan_file/pipeline_plan.h"
 
 /* Fields of GraphProto. */

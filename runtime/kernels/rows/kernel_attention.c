@@ -3,7 +3,6 @@
 
 #include "layouts/kernel_work/kernel_scratch.h"
 #include "runtime/kernels/base/kernel_bfloat16.h"
-#include "runtime/kernels/base/kernel_math.h"
 #include "runtime/kernels/base/kernel_nest.h"
 #include "runtime/kernels/base/kernel_random.h"
 #include "runtime/kernels/rows/attention_loops.h"

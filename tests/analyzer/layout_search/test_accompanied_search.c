@@ -4,7 +4,6 @@
 
 #include "analyzer/layout_search/plan_search.h"
 #include "analyzer/planner/planning.h"
-#include "layouts/program/passes.h"
 #include "tests/support/cases/parse_graph.h"
 
 #define LAYERS 450 /* a step of these has more than MTF_LARGE_OPERATIONS */

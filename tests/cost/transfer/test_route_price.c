@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/support/cmocka.h"
 
-#include "analyzer/planner/pipeline_planning.h"
+#include "analyzer/planner/planning.h"
 #include "cost/transfer/route_price.h"
 #include "layouts/base/json_writer.h"
 #include "tests/support/cases/staged_plan.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/support/cmocka.h"
 
-#include "layouts/graph/operation_table.h"
 #include "layouts/graph_file/foreign_names.h"
 #include "tests/support/cases/parse_graph.h"
 

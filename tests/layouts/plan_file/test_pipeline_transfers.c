@@ -2,8 +2,7 @@
 /* How the transfers of a pipeline's plan go, in its file and in its digest. */
 #include "tests/support/cmocka.h"
 
-#include "analyzer/planner/pipeline_planning.h"
-#include "layouts/base/error.h"
+#include "analyzer/planner/planning.h"
 #include "layouts/plan_file/pipeline_transfers.h"
 #include "tests/support/cases/staged_plan.h"
 

@@ -2,7 +2,7 @@
 /* What is drawn of a cut graph: frames, boxes, and what goes between them. */
 #include "tests/support/cmocka.h"
 
-#include "analyzer/planner/pipeline_planning.h"
+#include "analyzer/planner/planning.h"
 #include "reports/drawing/cut_view.h"
 #include "reports/drawing/dot_graph.h"
 #include "tests/support/cases/parse_graph.h"

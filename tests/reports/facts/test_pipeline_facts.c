@@ -2,7 +2,7 @@
 /* What is said of a pipeline's step. The page is looked at in tests/e2e/pipelines.sh. */
 #include "tests/support/cmocka.h"
 
-#include "analyzer/planner/pipeline_planning.h"
+#include "analyzer/planner/planning.h"
 #include "layouts/base/json_writer.h"
 #include "reports/facts/pipeline_facts.h"
 #include "tests/support/cases/staged_plan.h"

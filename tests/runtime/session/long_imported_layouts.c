@@ -7,8 +7,8 @@
 
 #include "analyzer/import/model_import.h"
 #include "analyzer/training/training_graph.h"
-#include "tests/support/cases/random_layout.h"
-#include "tests/support/losses/family_losses.h"
+#include "runtime/data/data.h"
+#include "tests/support/losses/layout_losses.h"
 
 #include <glib/gstdio.h>
 #include <math.h>

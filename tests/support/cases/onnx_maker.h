@@ -11,7 +11,6 @@
 #define MTF_TESTS_ONNX_MAKER_H
 
 #include "analyzer/onnx/onnx_import.h"
-#include "layouts/onnx/onnx_tensor.h"
 
 /* An input (field 11) or output (12); sizes are numbers or names. */
 void mtf_make_input(GByteArray *graph, uint32_t field, const char *name, int type,

@@ -5,7 +5,6 @@
 #define MTF_TESTS_STAGE_GRAPHS_H
 
 #include "analyzer/stages/hierarchy_search.h"
-#include "analyzer/stages/throughput_search.h"
 
 /* A random graph of 1 … most nodes; Piper's have up to two ways on one or two devices. */
 MtfStageGraph *mtf_test_stage_graph(MtfStageKind kind, guint64 seed, int most);
