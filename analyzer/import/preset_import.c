@@ -114,7 +114,7 @@ MtfGraph *mtf_preset_import(const MtfImport *import, GPtrArray *said, GError **e
         mtf_input_error(error, "%s: the model has a loss; --loss is for ONNX files", import->path);
         return NULL;
     }
-    MtfModelSettings settings = preset->settings;
+    MtfModelSettings settings = mtf_model_settings(preset);
     if (!set_all(import, family, &settings, error))
         return NULL;
     g_autoptr(MtfGraph) graph = mtf_model_build(family, preset, &settings, error);

@@ -10,7 +10,7 @@
 static MtfGraph *build_plain(const MtfTrainingRun *run, GError **error) {
     const MtfModelSizes *model = &run->model;
     const MtfModelPreset *preset = mtf_model_preset_find(&mtf_model_gpt, "gpt3-175b", error);
-    MtfModelSettings settings = preset->settings;
+    MtfModelSettings settings = mtf_model_settings(preset);
     settings.layers = model->layers;
     settings.batch = (int64_t)run->batch;
     settings.length = model->length;
@@ -36,11 +36,12 @@ static MtfGraph *build_rotary(const MtfTrainingRun *run, GError **error) {
         ",\"max_position_embeddings\":%" PRId64 "}",
         model->gated ? "llama" : "nemotron", model->width, model->inner, model->layers,
         model->heads, model->kv_heads, model->head_width, model->vocab, model->length);
-    MtfModelPreset preset = { .name = "run", .config = config, .settings = like->settings };
-    preset.settings.batch = (int64_t)run->batch;
-    preset.settings.length = model->length;
-    preset.settings.clip_norm = 0;
-    return mtf_model_build(&mtf_model_llama, &preset, &preset.settings, error);
+    MtfModelPreset preset = { .name = "run", .options = like->options, .config = config };
+    MtfModelSettings settings = mtf_model_settings(&preset);
+    settings.batch = (int64_t)run->batch;
+    settings.length = model->length;
+    settings.clip_norm = 0;
+    return mtf_model_build(&mtf_model_llama, &preset, &settings, error);
 }
 
 /* The stage of a layer, both from 0: ends may have a layer less. */

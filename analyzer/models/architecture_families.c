@@ -15,35 +15,21 @@ static const char *const of_switch[] = { "layers", "batch",   "length", "vocab",
 static const char *const of_pictures[] = { "layers", "batch", "image", "classes", "d-ff", NULL };
 
 /* AdamW with a cosine from its peak down to a tenth of it. */
-#define LARGE                           \
-    .settings = { .batch = 32,          \
-                  .optimizer = "adamw", \
-                  .schedule = "cosine", \
-                  .rate = 3e-4,         \
-                  .warmup = 2000,       \
-                  .total = 200000,      \
-                  .final = 0.1,         \
-                  .clip_norm = 1 }
+#define LARGE                                                                                 \
+    .options = "batch=32 optimizer=adamw schedule=cosine rate=3e-4 warmup=2000 total=200000 " \
+               "final=0.1 clip-norm=1"
 /* A byte-level model that learns something within seconds. */
-#define TINY(peak)                             \
-    .settings = { .batch = 8,                  \
-                  .length = 32,                \
-                  .optimizer = "adamw",        \
-                  .schedule = "linear_warmup", \
-                  .rate = peak,                \
-                  .warmup = 10 }
+#define TINY(peak) \
+    .options = "batch=8 length=32 optimizer=adamw schedule=linear_warmup warmup=10 rate=" peak
 
 #define PRESET(text, about, json) \
     { .name = text, .summary = about, .config = "{\"model_type\":" json "}", LARGE }
-#define TINY_PRESET(json) TINY_PRESET_AT(json, 3e-3)
+#define TINY_PRESET(json) TINY_PRESET_AT(json, "3e-3")
 #define TINY_PRESET_AT(json, peak)                                           \
     {                                                                        \
         .name = "tiny", .summary = "byte-level, trains in seconds",          \
         .config = "{\"model_type\":" json ",\"vocab_size\":256}", TINY(peak) \
     }
-#define END \
-    { .name = NULL }
-
 #define LLAMA(h, f, l, a, kv) LLAMA_LIKE("llama", h, f, l, a, kv)
 #define LLAMA_LIKE(type, h, f, l, a, kv)                                                         \
     "\"" type "\",\"hidden_size\":" #h ",\"intermediate_size\":" #f ",\"num_hidden_layers\":" #l \
@@ -92,7 +78,7 @@ static const MtfModelPreset llama_presets[] = {
     PRESET("smollm2-135m", "134,515,008 parameters", LLAMA(576, 1536, 30, 9, 3) SMOLLM2),
     PRESET("smollm2-360m", "361,821,120 parameters", LLAMA(960, 2560, 32, 15, 5) SMOLLM2),
     PRESET("smollm2-1.7b", "1,711,376,384 parameters", LLAMA(2048, 8192, 24, 32, 32) SMOLLM2),
-    END,
+    MTF_NO_PRESET,
 };
 
 #define QWEN(type, h, f, l, a, kv)                                                               \
@@ -153,7 +139,7 @@ static const MtfModelPreset qwen_presets[] = {
                                                      "\"num_experts_per_tok\":8"),
     PRESET("qwen1.5-moe-a2.7b", "14,315,784,192 parameters, 60 experts, 4 a token, and one of all",
            "\"qwen2_moe\""),
-    END,
+    MTF_NO_PRESET,
 };
 
 #define GEMMA(type, h, f, l, a, kv, d)                                                           \
@@ -185,7 +171,7 @@ static const MtfModelPreset gemma_presets[] = {
     PRESET("gemma3-27b", "the text part",
            GEMMA("gemma3_text", 5376, 21504, 62, 32, 16, 128) GEMMA3
            ",\"query_pre_attn_scalar\":168"),
-    END,
+    MTF_NO_PRESET,
 };
 
 #define MISTRAL ",\"head_dim\":128,\"rms_norm_eps\":1e-5,\"sliding_window\":null"
@@ -212,7 +198,7 @@ static const MtfModelPreset mistral_presets[] = {
     PRESET("mistral-large-123b", "122,610,069,504 parameters",
            LLAMA_LIKE("mistral", 12288, 28672, 88, 96, 8) MISTRAL
            ",\"vocab_size\":32768,\"max_position_embeddings\":131072,\"rope_theta\":1000000.0"),
-    END,
+    MTF_NO_PRESET,
 };
 
 #define MIXTRAL(h, f, l, a, kv, e)                                                              \
@@ -227,7 +213,7 @@ static const MtfModelPreset mixtral_presets[] = {
     PRESET("mixtral-8x22b-v0.3", "140,630,071,296 parameters, the longer vocabulary",
            MIXTRAL(6144, 16384, 56, 48, 8, 8) ",\"max_position_embeddings\":65536,"
                                               "\"vocab_size\":32768"),
-    END,
+    MTF_NO_PRESET,
 };
 
 #define DEEPSEEK_LLM ",\"vocab_size\":102400,\"max_position_embeddings\":4096"
@@ -267,7 +253,7 @@ static const MtfModelPreset deepseek_presets[] = {
            "\"first_k_dense_replace\":1,\"n_group\":1,\"topk_group\":1,"
            "\"routed_scaling_factor\":2.827,\"vocab_size\":163840,\"rope_theta\":50000.0,"
            "\"rms_norm_eps\":1e-5"),
-    END,
+    MTF_NO_PRESET,
 };
 
 #define GPT2(h, l, a) "\"gpt2\",\"n_embd\":" #h ",\"n_layer\":" #l ",\"n_head\":" #a
@@ -279,7 +265,7 @@ static const MtfModelPreset gpt2_presets[] = {
     PRESET("gpt2-large", "774,030,080 parameters", GPT2(1280, 36, 20)),
     PRESET("gpt2-xl", "1,557,611,200 parameters", GPT2(1600, 48, 25)),
     PRESET("distilgpt2", "81,912,576 parameters", GPT2(768, 6, 12)),
-    END,
+    MTF_NO_PRESET,
 };
 
 #define BERT(h, f, l, a)                                                                     \
@@ -349,7 +335,7 @@ static const MtfModelPreset bert_presets[] = {
     PRESET("modernbert-large", "394,781,696 parameters",
            "\"modernbert\",\"hidden_size\":1024,\"intermediate_size\":2624,"
            "\"num_hidden_layers\":28,\"num_attention_heads\":16"),
-    END,
+    MTF_NO_PRESET,
 };
 
 #define T5(d, f, kv, l, a)                                                          \
@@ -381,7 +367,7 @@ static const MtfModelPreset t5_presets[] = {
     PRESET("mt5-large", "1,229,581,312 parameters", T5(1024, 2816, 64, 24, 16) T5_GATED MT5),
     PRESET("mt5-xl", "3,742,619,648 parameters", T5(2048, 5120, 64, 24, 32) T5_GATED MT5),
     PRESET("mt5-xxl", "12,921,057,280 parameters", T5(4096, 10240, 64, 24, 64) T5_GATED MT5),
-    END,
+    MTF_NO_PRESET,
 };
 
 #define SWITCH(d, f, l, a, e, sparse)                                                           \
@@ -391,7 +377,7 @@ static const MtfModelPreset t5_presets[] = {
 
 /* Sizes: Fedus and others, 2021, table 9, as published at Hugging Face. */
 static const MtfModelPreset switch_presets[] = {
-    TINY_PRESET_AT(SWITCH(64, 160, 2, 4, 4, 1) ",\"expert_capacity\":10", 1e-3),
+    TINY_PRESET_AT(SWITCH(64, 160, 2, 4, 4, 1) ",\"expert_capacity\":10", "1e-3"),
     PRESET("switch-base-8", "0.62 billion", SWITCH(768, 3072, 12, 12, 8, 6)),
     PRESET("switch-base-16", "1.07 billion", SWITCH(768, 3072, 12, 12, 16, 6)),
     PRESET("switch-base-32", "1.98 billion", SWITCH(768, 3072, 12, 12, 32, 6)),
@@ -402,7 +388,7 @@ static const MtfModelPreset switch_presets[] = {
     PRESET("switch-xxl-128", "395 billion",
            SWITCH(4096, 10240, 24, 64, 128, 12) ",\"feed_forward_proj\":\"gated-gelu\""),
     PRESET("switch-c-2048", "1.6 trillion", SWITCH(2080, 6144, 15, 32, 2048, 15)),
-    END,
+    MTF_NO_PRESET,
 };
 
 #define VIT(h, f, l, a, patch)                                                              \
@@ -414,7 +400,7 @@ static const MtfModelPreset vit_presets[] = {
       .summary = "pictures of 8 by 8, trains in seconds",
       .config = "{\"model_type\":" VIT(64, 160, 2, 4,
                                        2) ",\"image_size\":8,\"num_channels\":1,\"num_labels\":10}",
-      TINY(3e-3) },
+      TINY("3e-3") },
     PRESET("vit-ti16", "5,717,416 parameters, DeiT's smallest", VIT(192, 768, 12, 3, 16)),
     PRESET("vit-s16", "22,050,664 parameters", VIT(384, 1536, 12, 6, 16)),
     PRESET("vit-s32", "22,878,952 parameters", VIT(384, 1536, 12, 6, 32)),
@@ -425,7 +411,7 @@ static const MtfModelPreset vit_presets[] = {
     PRESET("vit-h14", "632,045,800 parameters", VIT(1280, 5120, 32, 16, 14)),
     PRESET("vit-g14", "1,012,611,432 parameters, of Zhai and others", VIT(1408, 6144, 40, 16, 14)),
     PRESET("vit-gg14", "1,844,440,680 parameters, their G", VIT(1664, 8192, 48, 16, 14)),
-    END,
+    MTF_NO_PRESET,
 };
 
 #define PYTHIA(h, f, l, a, v)                                                                    \
@@ -444,7 +430,7 @@ static const MtfModelPreset pythia_presets[] = {
     PRESET("pythia-6.9b", "6,857,302,016 parameters", PYTHIA(4096, 16384, 32, 32, 50432)),
     PRESET("pythia-12b", "11,846,072,320 parameters", PYTHIA(5120, 20480, 36, 40, 50688)),
     PRESET("gpt-neox-20b", "20,554,567,680 parameters", PYTHIA(6144, 24576, 44, 64, 50432)),
-    END,
+    MTF_NO_PRESET,
 };
 
 static const MtfModelPreset phi_presets[] = {
@@ -463,7 +449,7 @@ static const MtfModelPreset phi_presets[] = {
                                                        "\"rope_theta\":250000.0"),
     PRESET("phi-3.5-moe", "41,873,153,344 parameters, 16 experts, 2 a token",
            "\"phimoe\",\"attention_bias\":true,\"lm_head_bias\":true"),
-    END,
+    MTF_NO_PRESET,
 };
 
 #define OLMO2 ",\"vocab_size\":100352,\"max_position_embeddings\":4096,\"rope_theta\":500000.0"
@@ -478,7 +464,7 @@ static const MtfModelPreset olmo2_presets[] = {
            LLAMA_LIKE("olmo2", 5120, 13824, 40, 40, 40) OLMO2),
     PRESET("olmo2-32b", "32 billion, shared keys",
            LLAMA_LIKE("olmo2", 5120, 27648, 64, 40, 8) OLMO2),
-    END,
+    MTF_NO_PRESET,
 };
 
 #define OPT(h, f, l, a)                                                           \
@@ -498,7 +484,7 @@ static const MtfModelPreset opt_presets[] = {
     PRESET("opt-30b", "30 billion", OPT(7168, 28672, 48, 56)),
     PRESET("opt-66b", "66 billion", OPT(9216, 36864, 64, 72)),
     PRESET("opt-175b", "175 billion", OPT(12288, 49152, 96, 96)),
-    END,
+    MTF_NO_PRESET,
 };
 
 #define BLOOM(h, l, a) "\"bloom\",\"hidden_size\":" #h ",\"n_layer\":" #l ",\"n_head\":" #a
@@ -511,7 +497,7 @@ static const MtfModelPreset bloom_presets[] = {
     PRESET("bloom-3b", "3,002,557,440 parameters", BLOOM(2560, 30, 32)),
     PRESET("bloom-7b1", "7,069,016,064 parameters", BLOOM(4096, 30, 32)),
     PRESET("bloom-176b", "176,247,271,424 parameters", BLOOM(14336, 70, 112)),
-    END,
+    MTF_NO_PRESET,
 };
 
 #define FALCON(h, l, a) \
@@ -524,7 +510,7 @@ static const MtfModelPreset falcon_presets[] = {
     PRESET("falcon-40b", "41 billion", FALCON(8192, 60, 128) NEW_FALCON(8)),
     PRESET("falcon-180b", "180 billion",
            FALCON(14848, 80, 232) NEW_FALCON(8) ",\"tie_word_embeddings\":false"),
-    END,
+    MTF_NO_PRESET,
 };
 
 #define FAMILY(symbol, text, about, list) FAMILY_WITH(symbol, text, about, list, parameters)

@@ -236,10 +236,8 @@ static bool set_number(const MtfModelParameter *parameter, const char *text,
     return true;
 }
 
-/* No size of a published model is 0, which says there that the config's own holds. */
-static bool set_integer(const MtfModelFamily *family, const MtfModelParameter *parameter,
-                        const char *text, MtfModelSettings *settings, GError **error) {
-    double low = family->presets[0].config != NULL ? MAX(1, parameter->low) : parameter->low;
+static bool set_integer(const MtfModelParameter *parameter, double low, const char *text,
+                        MtfModelSettings *settings, GError **error) {
     gint64 value;
     if (!g_ascii_string_to_signed(text, 10, (gint64)low, (gint64)parameter->high, &value, NULL))
         return mtf_input_error(error, "--%s: \"%s\" is not a whole number from %.0f to %.0f",
@@ -262,22 +260,12 @@ static bool set_word(const MtfModelParameter *parameter, const char *text,
                            hint);
 }
 
-static bool fail_parameter(const MtfModelFamily *family, const MtfModelParameter *parameter,
-                           GError **error) {
-    g_autofree char *own = g_strjoinv(", --", (char **)family->parameters);
-    return mtf_input_error(error,
-                           "family %s has no parameter --%s; it has --%s and those of the "
-                           "optimizer",
-                           family->name, parameter->name, own);
-}
-
-bool mtf_model_set(const MtfModelFamily *family, const MtfModelParameter *parameter,
-                   const char *text, MtfModelSettings *settings, GError **error) {
-    if (!mtf_model_has_parameter(family, parameter))
-        return fail_parameter(family, parameter, error);
+/* Integers are at least `low`. */
+static bool set_value(const MtfModelParameter *parameter, double low, const char *text,
+                      MtfModelSettings *settings, GError **error) {
     switch (parameter->type) {
     case MTF_SETTING_INTEGER:
-        return set_integer(family, parameter, text, settings, error);
+        return set_integer(parameter, low, text, settings, error);
     case MTF_SETTING_NUMBER:
         return set_number(parameter, text, settings, error);
     case MTF_SETTING_WORD:
@@ -287,6 +275,47 @@ bool mtf_model_set(const MtfModelFamily *family, const MtfModelParameter *parame
         return true;
     }
     g_return_val_if_reached(false);
+}
+
+static bool fail_parameter(const MtfModelFamily *family, const MtfModelParameter *parameter,
+                           GError **error) {
+    g_autofree char *own = g_strjoinv(", --", (char **)family->parameters);
+    return mtf_input_error(error,
+                           "family %s has no parameter --%s; it has --%s and those of the "
+                           "optimizer",
+                           family->name, parameter->name, own);
+}
+
+/* No size of a published model is 0, which says there that the config's own holds. */
+bool mtf_model_set(const MtfModelFamily *family, const MtfModelParameter *parameter,
+                   const char *text, MtfModelSettings *settings, GError **error) {
+    if (!mtf_model_has_parameter(family, parameter))
+        return fail_parameter(family, parameter, error);
+    bool published = family->presets[0].config != NULL;
+    return set_value(parameter, published ? MAX(1, parameter->low) : parameter->low, text, settings,
+                     error);
+}
+
+static void set_option(const char *name, const char *text, MtfModelSettings *settings) {
+    const MtfModelParameter *parameter = model_parameters;
+    while (parameter->name != NULL && strcmp(parameter->name, name) != 0)
+        parameter++;
+    g_assert(parameter->name != NULL);
+    g_autoptr(GError) error = NULL;
+    bool taken = set_value(parameter, parameter->low, text, settings, &error);
+    g_assert_no_error(error);
+    g_assert(taken);
+}
+
+MtfModelSettings mtf_model_settings(const MtfModelPreset *preset) {
+    MtfModelSettings settings = { 0 };
+    g_auto(GStrv) options = g_strsplit(preset->options, " ", -1);
+    for (int i = 0; options[i] != NULL; i++) {
+        g_auto(GStrv) pair = g_strsplit(options[i], "=", 2);
+        if (pair[0] != NULL)
+            set_option(pair[0], g_intern_string(pair[1]), &settings);
+    }
+    return settings;
 }
 
 static bool set_optimizer(MtfGraph *graph, const MtfModelSettings *s, GError **error) {
@@ -405,10 +434,12 @@ static MtfGraph *build_config(const MtfModelPreset *preset, const MtfModelSettin
 
 MtfGraph *mtf_model_build(const MtfModelFamily *family, const MtfModelPreset *preset,
                           const MtfModelSettings *settings, GError **error) {
+    MtfModelSettings own = mtf_model_settings(preset);
+    const MtfModelSettings *s = settings != NULL ? settings : &own;
     MtfModelBuild build = preset->build != NULL ? preset->build : family->build;
     g_autoptr(MtfGraph) graph =
-        preset->config != NULL ? build_config(preset, settings, error) : build(settings, error);
-    if (graph == NULL || !set_optimizer(graph, settings, error))
+        preset->config != NULL ? build_config(preset, s, error) : build(s, error);
+    if (graph == NULL || !set_optimizer(graph, s, error))
         return NULL;
     g_free(graph->name);
     graph->name = full_name(family, preset);

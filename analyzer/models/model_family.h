@@ -45,11 +45,18 @@ typedef MtfGraph *(*MtfModelBuild)(const MtfModelSettings *settings, GError **er
 typedef struct {
     const char *name;
     const char *summary;
-    MtfModelSettings settings;
+    const char
+        *options; /* "layers=2 rate=1e-3": what a user could give, later ones before earlier */
     MtfModelBuild build; /* NULL: the family's */
     const char *config;  /* a config.json (architecture_config.h), whose sizes hold where those of
                             the settings are 0; or NULL */
 } MtfModelPreset;
+
+#define MTF_PRESET(preset, about, settings) MTF_PRESET_BY(NULL, preset, about, settings)
+#define MTF_PRESET_BY(function, preset, about, settings) \
+    { .name = preset, .summary = about, .options = settings, .build = function }
+#define MTF_NO_PRESET \
+    { .name = NULL }
 
 typedef struct {
     const char *name;
@@ -102,6 +109,9 @@ const MtfModelFamily *mtf_model_family_find(const char *name, GError **error);
 const MtfModelPreset *mtf_model_preset_find(const MtfModelFamily *family, const char *name,
                                             GError **error);
 
+/* The preset's options as settings; what they do not say is 0 or NULL. */
+MtfModelSettings mtf_model_settings(const MtfModelPreset *preset);
+
 /* The preset that a graph's name "FAMILY-PRESET" means, "llama2-7b" or "resnet-50"; case and dashes make no
  * difference. NULL where it is none; of presets called alike the first family's. */
 const MtfModelPreset *mtf_model_find(const char *name, const MtfModelFamily **family);
@@ -136,8 +146,8 @@ bool mtf_model_has_parameter(const MtfModelFamily *family, const MtfModelParamet
 bool mtf_model_set(const MtfModelFamily *family, const MtfModelParameter *parameter,
                    const char *text, MtfModelSettings *settings, GError **error);
 
-/* The graph "FAMILY-PRESET" with the settings' optimizer. Fails with a bad-input error when the
- * sizes overflow. */
+/* The graph "FAMILY-PRESET" with the settings' optimizer; settings NULL: the preset's own. Fails with a
+ * bad-input error when the sizes overflow. */
 MtfGraph *mtf_model_build(const MtfModelFamily *family, const MtfModelPreset *preset,
                           const MtfModelSettings *settings, GError **error);
 

@@ -189,194 +189,71 @@ static const char *const parameters[] = { "layers",  "batch",      "length",    
                                           "dropout", "activation", "attention", NULL };
 
 /* The sizes of the paper: d_ff = 8192 2^s and heads = 8 2^s; Adafactor, as there. */
-#define PAPER_SIZE(s, parameters_text)                                                           \
-    {                                                                                            \
-        .name = "size" #s, .summary = "the paper's size " #s ", " parameters_text " parameters", \
-        .settings = {                                                                            \
-            .layers = 6,                                                                         \
-            .batch = 256,                                                                        \
-            .length = 256,                                                                       \
-            .d_model = 1024,                                                                     \
-            .d_ff = 8192 << s,                                                                   \
-            .heads = 8 << s,                                                                     \
-            .d_kv = 256,                                                                         \
-            .vocab = 32768,                                                                      \
-            .activation = "relu",                                                                \
-            .attention = "composite",                                                            \
-            .optimizer = "adafactor",                                                            \
-            .schedule = "inverse_sqrt",                                                          \
-            .rate = 0.01,                                                                        \
-            .warmup = 10000                                                                      \
-        }                                                                                        \
-    }
+#define PAPER                                                                          \
+    "layers=6 batch=256 length=256 d-model=1024 d-kv=256 vocab=32768 activation=relu " \
+    "attention=composite optimizer=adafactor schedule=inverse_sqrt rate=0.01 warmup=10000 "
+#define PAPER_SIZE(s, parameters_text, sizes) \
+    MTF_PRESET("size" #s, "the paper's size " #s ", " parameters_text " parameters", PAPER sizes)
 
 static const MtfModelPreset paper_presets[] = {
-    { .name = "demo",
-      .summary = "byte-level, 3.3 million parameters, trains in minutes",
-      .settings = { .layers = 4,
-                    .batch = 16,
-                    .length = 128,
-                    .d_model = 256,
-                    .d_ff = 1024,
-                    .heads = 4,
-                    .d_kv = 64,
-                    .vocab = 256,
-                    .activation = "relu",
-                    .attention = "composite",
-                    .optimizer = "adam",
-                    .schedule = "linear_warmup",
-                    .rate = 1e-3,
-                    .warmup = 40 } },
-    { .name = "tiny",
-      .summary = "byte-level, trains in seconds",
-      .settings = { .layers = 2,
-                    .batch = 8,
-                    .length = 32,
-                    .d_model = 64,
-                    .d_ff = 256,
-                    .heads = 4,
-                    .d_kv = 16,
-                    .vocab = 256,
-                    .activation = "relu",
-                    .attention = "composite",
-                    .optimizer = "adam",
-                    .schedule = "linear_warmup",
-                    .rate = 1e-3,
-                    .warmup = 10 } },
-    PAPER_SIZE(0, "0.22 billion"),
-    PAPER_SIZE(1, "0.37 billion"),
-    PAPER_SIZE(2, "0.67 billion"),
-    PAPER_SIZE(3, "1.28 billion"),
-    PAPER_SIZE(4, "2.48 billion"),
-    PAPER_SIZE(5, "4.90 billion"),
-    { .name = NULL },
+    MTF_PRESET(
+        "demo", "byte-level, 3.3 million parameters, trains in minutes",
+        "layers=4 batch=16 length=128 d-model=256 d-ff=1024 heads=4 d-kv=64 vocab=256 "
+        "activation=relu attention=composite optimizer=adam schedule=linear_warmup rate=1e-3 "
+        "warmup=40"),
+    MTF_PRESET(
+        "tiny", "byte-level, trains in seconds",
+        "layers=2 batch=8 length=32 d-model=64 d-ff=256 heads=4 d-kv=16 vocab=256 "
+        "activation=relu attention=composite optimizer=adam schedule=linear_warmup rate=1e-3 "
+        "warmup=10"),
+    PAPER_SIZE(0, "0.22 billion", "d-ff=8192 heads=8"),
+    PAPER_SIZE(1, "0.37 billion", "d-ff=16384 heads=16"),
+    PAPER_SIZE(2, "0.67 billion", "d-ff=32768 heads=32"),
+    PAPER_SIZE(3, "1.28 billion", "d-ff=65536 heads=64"),
+    PAPER_SIZE(4, "2.48 billion", "d-ff=131072 heads=128"),
+    PAPER_SIZE(5, "4.90 billion", "d-ff=262144 heads=256"),
+    MTF_NO_PRESET,
 };
 
+#define GPT \
+    "vocab=50257 biases=1 tied=1 activation=gelu attention=blockwise schedule=cosine final=0.1 "
 /* GPT-2 of other sizes (Radford and others, 2019, table 2), with heads of 64. */
-#define GPT2(text, about, l, d)                       \
-    {                                                 \
-        .name = text, .summary = about, .settings = { \
-            .layers = l,                              \
-            .batch = 32,                              \
-            .length = 1024,                           \
-            .d_model = d,                             \
-            .d_ff = 4 * d,                            \
-            .heads = d / 64,                          \
-            .d_kv = 64,                               \
-            .vocab = 50257,                           \
-            .biases = 1,                              \
-            .tied = 1,                                \
-            .activation = "gelu",                     \
-            .attention = "blockwise",                 \
-            .optimizer = "adamw",                     \
-            .schedule = "cosine",                     \
-            .rate = 3e-4,                             \
-            .warmup = 2000,                           \
-            .total = 600000,                          \
-            .final = 0.1,                             \
-            .clip_norm = 1                            \
-        }                                             \
-    }
-
-/* GPT-3 of other sizes (Brown and others, 2020, table 2.1); batches of `texts` texts of 2048 tokens. */
-#define GPT3(text, about, l, d, n_heads, d_head, texts) \
-    {                                                   \
-        .name = text, .summary = about, .settings = {   \
-            .layers = l,                                \
-            .batch = texts,                             \
-            .length = 2048,                             \
-            .d_model = d,                               \
-            .d_ff = 4 * d,                              \
-            .heads = n_heads,                           \
-            .d_kv = d_head,                             \
-            .vocab = 50257,                             \
-            .biases = 1,                                \
-            .tied = 1,                                  \
-            .activation = "gelu",                       \
-            .attention = "blockwise",                   \
-            .optimizer = "adamw",                       \
-            .schedule = "cosine",                       \
-            .rate = 3e-4,                               \
-            .warmup = 375,                              \
-            .total = 300000,                            \
-            .final = 0.1,                               \
-            .clip_norm = 1                              \
-        }                                               \
-    }
+#define GPT2 \
+    GPT "batch=32 length=1024 d-kv=64 optimizer=adamw rate=3e-4 warmup=2000 total=600000 clip-norm=1 "
+/* GPT-3 of other sizes (Brown and others, 2020, table 2.1); a batch is of texts of 2048 tokens. */
+#define GPT3 GPT "length=2048 optimizer=adamw rate=3e-4 warmup=375 total=300000 clip-norm=1 "
 
 static const MtfModelPreset gpt_presets[] = {
-    { .name = "gpt2-small",
-      .summary = "12 layers of 768, 124 million parameters",
-      .settings = { .layers = 12,
-                    .batch = 32,
-                    .length = 1024,
-                    .d_model = 768,
-                    .d_ff = 3072,
-                    .heads = 12,
-                    .d_kv = 64,
-                    .vocab = 50257,
-                    .biases = 1,
-                    .tied = 1,
-                    .activation = "gelu",
-                    .attention = "blockwise",
-                    .optimizer = "adamw",
-                    .schedule = "cosine",
-                    .rate = 6e-4,
-                    .warmup = 2000,
-                    .total = 600000,
-                    .final = 0.1,
-                    .clip_norm = 1 } },
-    { .name = "gpt3-175b",
-      .summary = "96 layers of 12288, 175 billion parameters",
-      .settings = { .layers = 96,
-                    .batch = 1536,
-                    .length = 2048,
-                    .d_model = 12288,
-                    .d_ff = 49152,
-                    .heads = 96,
-                    .d_kv = 128,
-                    .vocab = 50257,
-                    .biases = 1,
-                    .tied = 1,
-                    .activation = "gelu",
-                    .attention = "blockwise",
-                    .optimizer = "adafactor",
-                    .schedule = "cosine",
-                    .rate = 0.6e-4,
-                    .warmup = 183,
-                    .total = 127000,
-                    .final = 0.1 } },
-    GPT3("gpt3-small", "125 million", 12, 768, 12, 64, 256),
-    GPT3("gpt3-medium", "350 million", 24, 1024, 16, 64, 256),
-    GPT3("gpt3-large", "760 million", 24, 1536, 16, 96, 256),
-    GPT3("gpt3-xl", "1,315,723,264 parameters: 16 heads of 128, where 24 are printed", 24, 2048, 16,
-         128, 512),
-    GPT3("gpt3-2.7b", "2.7 billion", 32, 2560, 32, 80, 512),
-    GPT3("gpt3-6.7b", "6.7 billion", 32, 4096, 32, 128, 1024),
-    GPT3("gpt3-13b", "13 billion, as printed: 40 heads of 128 beside 5140", 40, 5140, 40, 128,
-         1024),
-    GPT2("gpt2-medium", "354,823,168 parameters", 24, 1024),
-    GPT2("gpt2-large", "774,030,080 parameters", 36, 1280),
-    GPT2("gpt2-xl", "1,557,611,200 parameters", 48, 1600),
-    { .name = "tiny",
-      .summary = "byte-level, trains in seconds",
-      .settings = { .layers = 2,
-                    .batch = 8,
-                    .length = 32,
-                    .d_model = 64,
-                    .d_ff = 256,
-                    .heads = 4,
-                    .d_kv = 16,
-                    .vocab = 256,
-                    .biases = 1,
-                    .tied = 1,
-                    .activation = "gelu",
-                    .attention = "blockwise",
-                    .optimizer = "adamw",
-                    .schedule = "linear_warmup",
-                    .rate = 3e-3,
-                    .warmup = 10 } },
-    { .name = NULL },
+    MTF_PRESET("gpt2-small", "12 layers of 768, 124 million parameters",
+               GPT2 "layers=12 d-model=768 d-ff=3072 heads=12 rate=6e-4"),
+    MTF_PRESET("gpt3-175b", "96 layers of 12288, 175 billion parameters",
+               GPT "layers=96 batch=1536 length=2048 d-model=12288 d-ff=49152 heads=96 d-kv=128 "
+                   "optimizer=adafactor rate=0.6e-4 warmup=183 total=127000"),
+    MTF_PRESET("gpt3-small", "125 million",
+               GPT3 "layers=12 batch=256 d-model=768 d-ff=3072 heads=12 d-kv=64"),
+    MTF_PRESET("gpt3-medium", "350 million",
+               GPT3 "layers=24 batch=256 d-model=1024 d-ff=4096 heads=16 d-kv=64"),
+    MTF_PRESET("gpt3-large", "760 million",
+               GPT3 "layers=24 batch=256 d-model=1536 d-ff=6144 heads=16 d-kv=96"),
+    MTF_PRESET("gpt3-xl", "1,315,723,264 parameters: 16 heads of 128, where 24 are printed",
+               GPT3 "layers=24 batch=512 d-model=2048 d-ff=8192 heads=16 d-kv=128"),
+    MTF_PRESET("gpt3-2.7b", "2.7 billion",
+               GPT3 "layers=32 batch=512 d-model=2560 d-ff=10240 heads=32 d-kv=80"),
+    MTF_PRESET("gpt3-6.7b", "6.7 billion",
+               GPT3 "layers=32 batch=1024 d-model=4096 d-ff=16384 heads=32 d-kv=128"),
+    MTF_PRESET("gpt3-13b", "13 billion, as printed: 40 heads of 128 beside 5140",
+               GPT3 "layers=40 batch=1024 d-model=5140 d-ff=20560 heads=40 d-kv=128"),
+    MTF_PRESET("gpt2-medium", "354,823,168 parameters",
+               GPT2 "layers=24 d-model=1024 d-ff=4096 heads=16"),
+    MTF_PRESET("gpt2-large", "774,030,080 parameters",
+               GPT2 "layers=36 d-model=1280 d-ff=5120 heads=20"),
+    MTF_PRESET("gpt2-xl", "1,557,611,200 parameters",
+               GPT2 "layers=48 d-model=1600 d-ff=6400 heads=25"),
+    MTF_PRESET("tiny", "byte-level, trains in seconds",
+               "layers=2 batch=8 length=32 d-model=64 d-ff=256 heads=4 d-kv=16 vocab=256 biases=1 "
+               "tied=1 activation=gelu attention=blockwise optimizer=adamw schedule=linear_warmup "
+               "rate=3e-3 warmup=10"),
+    MTF_NO_PRESET,
 };
 
 const MtfModelFamily mtf_model_transformer_lm = {

@@ -24,16 +24,6 @@ typedef struct {
     char *values[MAX_PARAMETERS];
 } Options;
 
-static void clear_options(Options *options) {
-    g_free(options->preset);
-    g_free(options->output);
-    g_free(options->lora);
-    g_free(options->targets);
-    g_free(options->freeze);
-    for (int i = 0; i < MAX_PARAMETERS; i++)
-        g_free(options->values[i]);
-}
-
 static const char *placeholder(const MtfModelParameter *parameter) {
     static const char *const texts[] = {
         [MTF_SETTING_INTEGER] = "N",
@@ -159,7 +149,7 @@ static bool write_model(const char *name, const Options *options, GError **error
         return false;
     if (options->output == NULL && !options->json)
         return mtf_input_error(error, "where should the graph go? give -o GRAPH (or -o -)");
-    MtfModelSettings settings = preset->settings;
+    MtfModelSettings settings = mtf_model_settings(preset);
     if (!apply_options(family, options, &settings, error))
         return false;
     g_autoptr(MtfGraph) graph = mtf_model_build(family, preset, &settings, error);
@@ -182,6 +172,6 @@ int mtf_command_model(int argc, char **argv) {
     bool good =
         mtf_command_line_parse(&argc, &argv, entries, "FAMILY -o GRAPH", text, 1, 1, &error) &&
         write_model(argv[1], &options, &error);
-    clear_options(&options);
+    mtf_command_line_clear(entries);
     return good ? 0 : mtf_command_line_fail("meshtf-plan model", error);
 }

@@ -48,24 +48,13 @@ static MtfGraph *build(const MtfModelSettings *s, GError **error) {
 
 static const char *const parameters[] = { "batch", "features", "sizes", "activation", NULL };
 
-#define PRESET(text, about, n_batch, n_features, list) \
-    {                                                  \
-        .name = text, .summary = about, .settings = {  \
-            .batch = n_batch,                          \
-            .features = n_features,                    \
-            .sizes = list,                             \
-            .activation = "sigmoid",                   \
-            .optimizer = "adam",                       \
-            .schedule = "constant",                    \
-            .rate = 1e-3                               \
-        }                                              \
-    }
+#define CODE " activation=sigmoid optimizer=adam schedule=constant rate=1e-3"
 
 static const MtfModelPreset presets[] = {
-    PRESET("tiny", "64-32-8-32-64, trains in seconds", 32, 64, "32-8"),
-    PRESET("mnist", "784-1000-500-250-30 and back, 2,837,314 parameters", 128, 784,
-           "1000-500-250-30"),
-    { .name = NULL },
+    MTF_PRESET("tiny", "64-32-8-32-64, trains in seconds", "batch=32 features=64 sizes=32-8" CODE),
+    MTF_PRESET("mnist", "784-1000-500-250-30 and back, 2,837,314 parameters",
+               "batch=128 features=784 sizes=1000-500-250-30" CODE),
+    MTF_NO_PRESET,
 };
 
 const MtfModelFamily mtf_model_autoencoder = {

@@ -178,33 +178,24 @@ static const char *const parameters[] = { "batch",       "features", "bottom", "
     "39884406,39043,17289,7420,20263,3,7120,1543,63,38532951,2953546,403346,10,2208,11938,155," \
     "4,976,14,39979771,25641295,39664984,585935,12972,108,36"
 #define EIGHT_MILLIONS "1000000,1000000,1000000,1000000,1000000,1000000,1000000,1000000"
-
-#define PRESET(text, about, examples, measured, below, rows, way, above) \
-    {                                                                    \
-        .name = text, .summary = about, .settings = {                    \
-            .batch = examples,                                           \
-            .features = measured,                                        \
-            .bottom = below,                                             \
-            .tables = rows,                                              \
-            .interaction = way,                                          \
-            .top = above,                                                \
-            .optimizer = "sgd",                                          \
-            .schedule = "constant",                                      \
-            .rate = 0.1                                                  \
-        }                                                                \
-    }
+#define CLICKS " optimizer=sgd schedule=constant rate=0.1 "
 
 static const MtfModelPreset presets[] = {
-    PRESET("tiny", "three tables, trains in seconds", 32, 4, "16-8", "50,20,10", "dot", "16-1"),
-    PRESET("criteo-kaggle", "540,677,217 parameters", 2048, 13, "512-256-64-16", KAGGLE, "dot",
-           "512-256-1"),
-    PRESET("criteo-terabyte", "MLPerf's, 24 billion", 65536, 13, "512-256-128", TERABYTE, "dot",
-           "1024-1024-512-256-1"),
-    PRESET("flexflow", "FlexFlow's, four tables of a million", 64, 4, "64-64",
-           "1000000,1000000,1000000,1000000", "cat", "64-2"),
-    PRESET("flexflow-large", "eight tables of a million", 128, 64, "512-512-64", EIGHT_MILLIONS,
-           "cat", "1024-1024-1024-1"),
-    { .name = NULL },
+    MTF_PRESET("tiny", "three tables, trains in seconds",
+               "batch=32 features=4 interaction=dot" CLICKS "bottom=16-8 tables=50,20,10 top=16-1"),
+    MTF_PRESET("criteo-kaggle", "540,677,217 parameters",
+               "batch=2048 features=13 interaction=dot" CLICKS "bottom=512-256-64-16 tables=" KAGGLE
+               " top=512-256-1"),
+    MTF_PRESET("criteo-terabyte", "MLPerf's, 24 billion",
+               "batch=65536 features=13 interaction=dot" CLICKS
+               "bottom=512-256-128 tables=" TERABYTE " top=1024-1024-512-256-1"),
+    MTF_PRESET("flexflow", "FlexFlow's, four tables of a million",
+               "batch=64 features=4 interaction=cat" CLICKS
+               "bottom=64-64 tables=1000000,1000000,1000000,1000000 top=64-2"),
+    MTF_PRESET("flexflow-large", "eight tables of a million",
+               "batch=128 features=64 interaction=cat" CLICKS
+               "bottom=512-512-64 tables=" EIGHT_MILLIONS " top=1024-1024-1024-1"),
+    MTF_NO_PRESET,
 };
 
 const MtfModelFamily mtf_model_dlrm = {

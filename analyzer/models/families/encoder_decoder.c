@@ -86,99 +86,40 @@ static const char *const parameters[] = { "layers",     "batch",        "length"
                                           "tied",       "packed",       "dropout", "smoothing",
                                           "activation", "source-vocab", NULL };
 
-#define MESH_SIZE(text, parameters_text, n_heads)                                          \
-    {                                                                                      \
-        .name = "size" text,                                                               \
-        .summary = "English to French, Mesh-TensorFlow's size " text ", " parameters_text, \
-        .settings = {                                                                      \
-            .layers = 6,                                                                   \
-            .batch = 128,                                                                  \
-            .length = 256,                                                                 \
-            .d_model = 1024,                                                               \
-            .d_ff = 512 * (n_heads),                                                       \
-            .heads = n_heads,                                                              \
-            .d_kv = 128,                                                                   \
-            .vocab = 32768,                                                                \
-            .packed = 1,                                                                   \
-            .smoothing = 0.1,                                                              \
-            .activation = "relu",                                                          \
-            .optimizer = "adafactor",                                                      \
-            .schedule = "inverse_sqrt",                                                    \
-            .rate = 0.01,                                                                  \
-            .warmup = 10000                                                                \
-        }                                                                                  \
-    }
-
-#define ATTENTION(text, about, d, n_heads, entries) \
-    {                                               \
-        .name = text, .summary = about,             \
-        .settings = { .layers = 6,                  \
-                      .batch = 128,                 \
-                      .length = 256,                \
-                      .d_model = d,                 \
-                      .d_ff = 4 * d,                \
-                      .heads = n_heads,             \
-                      .d_kv = 64,                   \
-                      .vocab = entries,             \
-                      .tied = 1,                    \
-                      .packed = 1,                  \
-                      .smoothing = 0.1,             \
-                      .activation = "relu",         \
-                      .optimizer = "adam",          \
-                      .schedule = "inverse_sqrt",   \
-                      .rate = 7e-4,                 \
-                      .warmup = 4000 },             \
-        .build = build_attention                    \
-    }
-
-#define PASE(text, about, d)                  \
-    {                                         \
-        .name = text, .summary = about,       \
-        .settings = { .layers = 6,            \
-                      .batch = 64,            \
-                      .length = 256,          \
-                      .d_model = d,           \
-                      .d_ff = 4 * d,          \
-                      .heads = d / 64,        \
-                      .d_kv = 64,             \
-                      .vocab = 50000,         \
-                      .source_vocab = 50000,  \
-                      .activation = "relu",   \
-                      .optimizer = "sgd",     \
-                      .schedule = "constant", \
-                      .rate = 0.01 },         \
-        .build = build_pase                   \
-    }
+#define MESH                                                                                  \
+    "layers=6 batch=128 length=256 d-model=1024 d-kv=128 vocab=32768 packed=1 smoothing=0.1 " \
+    "activation=relu optimizer=adafactor schedule=inverse_sqrt rate=0.01 warmup=10000 "
+#define MESH_SIZE(text, parameters_text, sizes) \
+    MTF_PRESET("size" text,                     \
+               "English to French, Mesh-TensorFlow's size " text ", " parameters_text, MESH sizes)
+#define ATTENTION                                                                          \
+    "layers=6 batch=128 length=256 d-kv=64 tied=1 packed=1 smoothing=0.1 activation=relu " \
+    "optimizer=adam schedule=inverse_sqrt rate=7e-4 warmup=4000 "
+#define PASE                                                                               \
+    "layers=6 batch=64 length=256 d-kv=64 vocab=50000 source-vocab=50000 activation=relu " \
+    "optimizer=sgd schedule=constant rate=0.01 "
 
 static const MtfModelPreset presets[] = {
-    { .name = "tiny",
-      .summary = "byte-level, trains in seconds",
-      .settings = { .layers = 2,
-                    .batch = 8,
-                    .length = 32,
-                    .d_model = 64,
-                    .d_ff = 256,
-                    .heads = 4,
-                    .d_kv = 16,
-                    .vocab = 256,
-                    .packed = 1,
-                    .activation = "relu",
-                    .optimizer = "adamw",
-                    .schedule = "linear_warmup",
-                    .rate = 3e-3,
-                    .warmup = 10 } },
-    MESH_SIZE("-1", "0.16 billion", 4),
-    MESH_SIZE("0", "0.24 billion", 8),
-    MESH_SIZE("1", "0.42 billion", 16),
-    MESH_SIZE("2", "0.77 billion", 32),
-    MESH_SIZE("3", "1.48 billion", 64),
-    MESH_SIZE("4", "2.89 billion", 128),
-    ATTENTION("base", "English to German, 63,045,632 parameters", 512, 8, 37000),
-    ATTENTION("big", "English to German, 214,171,648 parameters", 1024, 16, 37000),
-    ATTENTION("big-en-fr", "English to French", 1024, 16, 32000),
-    PASE("pase-small", "PaSE's, two vocabularies of 50,000", 512),
-    PASE("pase-large", "PaSE's, two vocabularies of 50,000", 1024),
-    { .name = NULL },
+    MTF_PRESET("tiny", "byte-level, trains in seconds",
+               "layers=2 batch=8 length=32 d-model=64 d-ff=256 heads=4 d-kv=16 vocab=256 packed=1 "
+               "activation=relu optimizer=adamw schedule=linear_warmup rate=3e-3 warmup=10"),
+    MESH_SIZE("-1", "0.16 billion", "d-ff=2048 heads=4"),
+    MESH_SIZE("0", "0.24 billion", "d-ff=4096 heads=8"),
+    MESH_SIZE("1", "0.42 billion", "d-ff=8192 heads=16"),
+    MESH_SIZE("2", "0.77 billion", "d-ff=16384 heads=32"),
+    MESH_SIZE("3", "1.48 billion", "d-ff=32768 heads=64"),
+    MESH_SIZE("4", "2.89 billion", "d-ff=65536 heads=128"),
+    MTF_PRESET_BY(build_attention, "base", "English to German, 63,045,632 parameters",
+                  ATTENTION "d-model=512 d-ff=2048 heads=8 vocab=37000"),
+    MTF_PRESET_BY(build_attention, "big", "English to German, 214,171,648 parameters",
+                  ATTENTION "d-model=1024 d-ff=4096 heads=16 vocab=37000"),
+    MTF_PRESET_BY(build_attention, "big-en-fr", "English to French",
+                  ATTENTION "d-model=1024 d-ff=4096 heads=16 vocab=32000"),
+    MTF_PRESET_BY(build_pase, "pase-small", "PaSE's, two vocabularies of 50,000",
+                  PASE "d-model=512 d-ff=2048 heads=8"),
+    MTF_PRESET_BY(build_pase, "pase-large", "PaSE's, two vocabularies of 50,000",
+                  PASE "d-model=1024 d-ff=4096 heads=16"),
+    MTF_NO_PRESET,
 };
 
 const MtfModelFamily mtf_model_transformer = {

@@ -92,50 +92,22 @@ static const char *const parameters[] = {
     "experts", "routing", "capacity-factor", "auxiliary", "z-loss", "jitter", NULL
 };
 
-#define MOE(n_experts, n_layers, about)                                               \
-    {                                                                                 \
-        .name = "moe-" #n_experts "e-" #n_layers "l", .summary = about, .settings = { \
-            .layers = n_layers,                                                       \
-            .batch = 2 * n_experts,                                                   \
-            .length = 1024,                                                           \
-            .d_model = 1024,                                                          \
-            .d_ff = 8192,                                                             \
-            .heads = 16,                                                              \
-            .d_kv = 128,                                                              \
-            .vocab = 64000,                                                           \
-            .experts = n_experts,                                                     \
-            .activation = "relu",                                                     \
-            .optimizer = "adafactor",                                                 \
-            .schedule = "inverse_sqrt",                                               \
-            .rate = 0.01,                                                             \
-            .warmup = 10000                                                           \
-        }                                                                             \
-    }
+#define MOE                                                                             \
+    "length=1024 d-model=1024 d-ff=8192 heads=16 d-kv=128 vocab=64000 activation=relu " \
+    "optimizer=adafactor schedule=inverse_sqrt rate=0.01 warmup=10000 "
 
 static const MtfModelPreset presets[] = {
-    { .name = "tiny",
-      .summary = "byte-level, trains in seconds",
-      .settings = { .layers = 4,
-                    .batch = 8,
-                    .length = 32,
-                    .d_model = 64,
-                    .d_ff = 128,
-                    .heads = 4,
-                    .d_kv = 16,
-                    .vocab = 256,
-                    .experts = 4,
-                    .activation = "relu",
-                    .optimizer = "adamw",
-                    .schedule = "linear_warmup",
-                    .rate = 3e-3,
-                    .warmup = 10 } },
-    MOE(128, 12, "13.2 billion (12.5 there)"),
-    MOE(128, 36, "39.5 billion (37 there)"),
-    MOE(512, 12, "51.9 billion (50 there)"),
-    MOE(512, 36, "155 billion (150 there)"),
-    MOE(2048, 12, "206 billion (200 there)"),
-    MOE(2048, 36, "619,333,738,496 parameters (600 billion there)"),
-    { .name = NULL },
+    MTF_PRESET("tiny", "byte-level, trains in seconds",
+               "layers=4 batch=8 length=32 d-model=64 d-ff=128 heads=4 d-kv=16 vocab=256 experts=4 "
+               "activation=relu optimizer=adamw schedule=linear_warmup rate=3e-3 warmup=10"),
+    MTF_PRESET("moe-128e-12l", "13.2 billion (12.5 there)", MOE "layers=12 batch=256 experts=128"),
+    MTF_PRESET("moe-128e-36l", "39.5 billion (37 there)", MOE "layers=36 batch=256 experts=128"),
+    MTF_PRESET("moe-512e-12l", "51.9 billion (50 there)", MOE "layers=12 batch=1024 experts=512"),
+    MTF_PRESET("moe-512e-36l", "155 billion (150 there)", MOE "layers=36 batch=1024 experts=512"),
+    MTF_PRESET("moe-2048e-12l", "206 billion (200 there)", MOE "layers=12 batch=4096 experts=2048"),
+    MTF_PRESET("moe-2048e-36l", "619,333,738,496 parameters (600 billion there)",
+               MOE "layers=36 batch=4096 experts=2048"),
+    MTF_NO_PRESET,
 };
 
 const MtfModelFamily mtf_model_gshard = {

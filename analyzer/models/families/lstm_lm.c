@@ -19,43 +19,32 @@ static const char *const parameters[] = { "layers", "batch",   "length",     "d-
                                           "hidden", "vocab",   "projection", "cell",
                                           "biases", "dropout", NULL };
 
-/* layers, batch, length, embedding, hidden, projection, vocabulary */
-#define SIZES(n_layers, n_batch, n_length, width, n_hidden, projected, words, with_biases) \
-    .layers = n_layers, .batch = n_batch, .length = n_length, .d_model = width,            \
-    .hidden = n_hidden, .projection = projected, .vocab = words, .biases = with_biases,    \
-    .cell = "lstm"
-#define ADAFACTOR .optimizer = "adafactor", .schedule = "constant", .rate = 0.2, .clip_norm = 1
 /* Jozefowicz et al. 2016, table 1: 793,471 words, unrolled 20 steps, batch 128. */
-#define LIMITS(text, about, n_layers, width, n_hidden, projected)            \
-    {                                                                        \
-        .name = text, .summary = about, .settings = {                        \
-            SIZES(n_layers, 128, 20, width, n_hidden, projected, 793471, 1), \
-            ADAFACTOR                                                        \
-        }                                                                    \
-    }
+#define LIMITS                                                                                   \
+    "batch=128 length=20 vocab=793471 biases=1 cell=lstm optimizer=adafactor schedule=constant " \
+    "rate=0.2 clip-norm=1 "
 
 static const MtfModelPreset presets[] = {
-    { .name = "tiny",
-      .summary = "2 layers of 64, trains in seconds",
-      .settings = { SIZES(2, 16, 32, 32, 64, 0, 256, 1), .optimizer = "adam",
-                    .schedule = "constant", .rate = 5e-3 } },
-    { .name = "2x512",
-      .summary = "2 layers of 512",
-      .settings = { SIZES(2, 20, 35, 512, 512, 0, 10000, 1), .optimizer = "sgd",
-                    .schedule = "constant", .rate = 1, .clip_norm = 5 } },
-    LIMITS("512-512", "Exploring the Limits, 0.82 billion parameters", 1, 512, 512, 512),
-    LIMITS("1024-512", "Exploring the Limits, 0.82 billion parameters", 1, 512, 1024, 512),
-    LIMITS("2048-512", "Exploring the Limits, 0.82 billion parameters (0.83 there)", 1, 512, 2048,
-           512),
-    LIMITS("8192-2048", "Exploring the Limits, 3.4 billion parameters (3.3 there)", 1, 2048, 8192,
-           2048),
-    LIMITS("2x8192-1024", "Exploring the Limits' big LSTM, 1.8 billion parameters", 2, 1024, 8192,
-           1024),
-    { .name = "rnnlm",
-      .summary = "PaSE's RNNLM: 2 layers of 2048, no biases, 476,708,864 parameters",
-      .settings = { SIZES(2, 64, 256, 2048, 2048, 0, 100000, 0), .optimizer = "sgd",
-                    .schedule = "constant", .rate = 0.01 } },
-    { .name = NULL },
+    MTF_PRESET("tiny", "2 layers of 64, trains in seconds",
+               "layers=2 batch=16 length=32 d-model=32 hidden=64 projection=0 vocab=256 biases=1 "
+               "cell=lstm optimizer=adam schedule=constant rate=5e-3"),
+    MTF_PRESET("2x512", "2 layers of 512",
+               "layers=2 batch=20 length=35 d-model=512 hidden=512 projection=0 vocab=10000 "
+               "biases=1 cell=lstm optimizer=sgd schedule=constant rate=1 clip-norm=5"),
+    MTF_PRESET("512-512", "Exploring the Limits, 0.82 billion parameters",
+               LIMITS "layers=1 d-model=512 hidden=512 projection=512"),
+    MTF_PRESET("1024-512", "Exploring the Limits, 0.82 billion parameters",
+               LIMITS "layers=1 d-model=512 hidden=1024 projection=512"),
+    MTF_PRESET("2048-512", "Exploring the Limits, 0.82 billion parameters (0.83 there)",
+               LIMITS "layers=1 d-model=512 hidden=2048 projection=512"),
+    MTF_PRESET("8192-2048", "Exploring the Limits, 3.4 billion parameters (3.3 there)",
+               LIMITS "layers=1 d-model=2048 hidden=8192 projection=2048"),
+    MTF_PRESET("2x8192-1024", "Exploring the Limits' big LSTM, 1.8 billion parameters",
+               LIMITS "layers=2 d-model=1024 hidden=8192 projection=1024"),
+    MTF_PRESET("rnnlm", "PaSE's RNNLM: 2 layers of 2048, no biases, 476,708,864 parameters",
+               "layers=2 batch=64 length=256 d-model=2048 hidden=2048 projection=0 vocab=100000 "
+               "biases=0 cell=lstm optimizer=sgd schedule=constant rate=0.01"),
+    MTF_NO_PRESET,
 };
 
 const MtfModelFamily mtf_model_lstm_lm = {

@@ -109,58 +109,26 @@ static MtfGraph *build_two_layer(const MtfModelSettings *s, GError **error) {
 static const char *const parameters[] = { "layers", "batch",   "features",   "hidden", "outputs",
                                           "biases", "dropout", "activation", NULL };
 
+#define PERCEPTRON " activation=relu schedule=constant "
+
 static const MtfModelPreset presets[] = {
-    { .name = "small",
-      .summary = "two hidden layers of 128, for a first try",
-      .settings = { .layers = 2,
-                    .batch = 64,
-                    .features = 32,
-                    .hidden = 128,
-                    .outputs = 8,
-                    .biases = 1,
-                    .activation = "relu",
-                    .optimizer = "adam",
-                    .schedule = "constant",
-                    .rate = 1e-3 } },
-    { .name = "tiny",
-      .summary = "one hidden layer of 16, trains in seconds",
-      .settings = { .layers = 1,
-                    .batch = 16,
-                    .features = 8,
-                    .hidden = 16,
-                    .outputs = 4,
-                    .biases = 1,
-                    .activation = "relu",
-                    .optimizer = "adam",
-                    .schedule = "constant",
-                    .rate = 1e-2 } },
-    { .name = "mnist",
-      .summary = "a classifier of MNIST's pictures, 784-2048-2048-10, with the cross entropy "
-                 "(--outputs: classes)",
-      .settings = { .layers = 2,
-                    .batch = 128,
-                    .features = 784,
-                    .hidden = 2048,
-                    .outputs = 10,
-                    .biases = 1,
-                    .activation = "relu",
-                    .optimizer = "adamw",
-                    .schedule = "constant",
-                    .rate = 3e-4 },
-      .build = build_classifier },
-    { .name = "two-layer",
-      .summary = "y = relu(x w) v: batch 4096, io 1024, hidden 4096 (--layers, --outputs and "
-                 "--biases have no effect)",
-      .settings = { .layers = 1,
-                    .batch = 4096,
-                    .features = 1024,
-                    .hidden = 4096,
-                    .activation = "relu",
-                    .optimizer = "sgd",
-                    .schedule = "constant",
-                    .rate = 0.01 },
-      .build = build_two_layer },
-    { .name = NULL },
+    MTF_PRESET("small", "two hidden layers of 128, for a first try",
+               "layers=2 batch=64 features=32 hidden=128 outputs=8 biases=1" PERCEPTRON
+               "optimizer=adam rate=1e-3"),
+    MTF_PRESET("tiny", "one hidden layer of 16, trains in seconds",
+               "layers=1 batch=16 features=8 hidden=16 outputs=4 biases=1" PERCEPTRON
+               "optimizer=adam rate=1e-2"),
+    MTF_PRESET_BY(build_classifier, "mnist",
+                  "a classifier of MNIST's pictures, 784-2048-2048-10, with the cross entropy "
+                  "(--outputs: classes)",
+                  "layers=2 batch=128 features=784 hidden=2048 outputs=10 biases=1" PERCEPTRON
+                  "optimizer=adamw rate=3e-4"),
+    MTF_PRESET_BY(build_two_layer, "two-layer",
+                  "y = relu(x w) v: batch 4096, io 1024, hidden 4096 (--layers, --outputs and "
+                  "--biases have no effect)",
+                  "layers=1 batch=4096 features=1024 hidden=4096" PERCEPTRON
+                  "optimizer=sgd rate=0.01"),
+    MTF_NO_PRESET,
 };
 
 const MtfModelFamily mtf_model_mlp = {

@@ -209,41 +209,26 @@ static const char *const parameters[] = { "batch",   "length",  "d-model",    "d
                                           "hidden",  "vocab",   "projection", "experts",
                                           "choices", "dropout", NULL };
 
-/* batch, length, width of the model, units and projection of the LSTM, experts, choices, their hidden layer,
- * words */
-#define SIZES(n_batch, n_length, width, units, projected, n_experts, k, wide, words)           \
-    .batch = n_batch, .length = n_length, .d_model = width, .hidden = units,                   \
-    .projection = projected, .experts = n_experts, .choices = k, .d_ff = wide, .vocab = words, \
-    .biases = 1, .cell = "lstm"
 /* The 1-billion-word benchmark: 793,471 words, unrolled 20 steps; dropout was tuned for each there. */
-#define BILLION_WORDS(text, about, width, units, projected, n_experts, wide)     \
-    {                                                                            \
-        .name = text, .summary = about, .settings = {                            \
-            SIZES(768, 20, width, units, projected, n_experts, 4, wide, 793471), \
-            .dropout = 0.1,                                                      \
-            .optimizer = "adam",                                                 \
-            .schedule = "inverse_sqrt",                                          \
-            .rate = 1e-3,                                                        \
-            .warmup = 1000                                                       \
-        }                                                                        \
-    }
+#define BILLION_WORDS                                                                           \
+    "batch=768 length=20 choices=4 vocab=793471 biases=1 cell=lstm dropout=0.1 optimizer=adam " \
+    "schedule=inverse_sqrt rate=1e-3 warmup=1000 "
+#define NARROW BILLION_WORDS "d-model=512 hidden=512 projection=0 d-ff=1024 "
 
 static const MtfModelPreset presets[] = {
-    { .name = "tiny",
-      .summary = "8 experts between 2 layers of 32, trains in seconds",
-      .settings = { SIZES(16, 16, 32, 32, 0, 8, 2, 64, 256), .optimizer = "adam",
-                    .schedule = "constant", .rate = 5e-3 } },
-    BILLION_WORDS("moe-4", "8.4 million parameters beside embedding and softmax", 512, 512, 0, 4,
-                  1024),
-    BILLION_WORDS("moe-32", "37.8 million beside them", 512, 512, 0, 32, 1024),
-    BILLION_WORDS("moe-256", "272.9 million beside them", 512, 512, 0, 256, 1024),
-    BILLION_WORDS("moe-1024-h", "1.079 billion beside them", 512, 512, 0, 1024, 1024),
-    BILLION_WORDS("moe-4096-h", "4.303 billion beside them", 512, 512, 0, 4096, 1024),
-    BILLION_WORDS("moe-34m", "4.314 billion beside them, 34 million operations a word", 1024, 1024,
-                  0, 1024, 2048),
-    BILLION_WORDS("moe-143m", "4.371 billion beside them, 143 million operations a word", 1024,
-                  4096, 1024, 256, 8192),
-    { .name = NULL },
+    MTF_PRESET("tiny", "8 experts between 2 layers of 32, trains in seconds",
+               "batch=16 length=16 d-model=32 hidden=32 projection=0 experts=8 choices=2 d-ff=64 "
+               "vocab=256 biases=1 cell=lstm optimizer=adam schedule=constant rate=5e-3"),
+    MTF_PRESET("moe-4", "8.4 million parameters beside embedding and softmax", NARROW "experts=4"),
+    MTF_PRESET("moe-32", "37.8 million beside them", NARROW "experts=32"),
+    MTF_PRESET("moe-256", "272.9 million beside them", NARROW "experts=256"),
+    MTF_PRESET("moe-1024-h", "1.079 billion beside them", NARROW "experts=1024"),
+    MTF_PRESET("moe-4096-h", "4.303 billion beside them", NARROW "experts=4096"),
+    MTF_PRESET("moe-34m", "4.314 billion beside them, 34 million operations a word",
+               BILLION_WORDS "d-model=1024 hidden=1024 projection=0 experts=1024 d-ff=2048"),
+    MTF_PRESET("moe-143m", "4.371 billion beside them, 143 million operations a word",
+               BILLION_WORDS "d-model=1024 hidden=4096 projection=1024 experts=256 d-ff=8192"),
+    MTF_NO_PRESET,
 };
 
 const MtfModelFamily mtf_model_moe_lstm = {

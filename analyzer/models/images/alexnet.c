@@ -85,40 +85,22 @@ static MtfGraph *build_later(const MtfModelSettings *s, GError **error) {
 static const char *const parameters[] = { "batch", "image",  "channels", "classes",
                                           "width", "hidden", "stem",     NULL };
 
-#define ALEXNET(text, about, outputs, function) ALEXNET_ON(227, text, about, outputs, function)
-#define ALEXNET_ON(side, text, about, outputs, function) \
-    {                                                    \
-        .name = text, .summary = about,                  \
-        .settings = { .batch = 128,                      \
-                      .image = side,                     \
-                      .channels = 3,                     \
-                      .classes = outputs,                \
-                      .width = 32,                       \
-                      .stem = "large",                   \
-                      .hidden = 4096,                    \
-                      .optimizer = "momentum",           \
-                      .schedule = "constant",            \
-                      .rate = 0.01 },                    \
-        .build = function                                \
-    }
+#define ALEXNET                                                                                  \
+    "batch=128 channels=3 width=32 stem=large hidden=4096 optimizer=momentum schedule=constant " \
+    "rate=0.01 "
 
 static const MtfModelPreset presets[] = {
-    { .name = "tiny",
-      .summary = "pictures of 16 by 16, trains in seconds",
-      .settings = { .batch = 16,
-                    .image = 16,
-                    .channels = 1,
-                    .classes = 10,
-                    .width = 4,
-                    .hidden = 32,
-                    .optimizer = "adam",
-                    .schedule = "constant",
-                    .rate = 1e-3 } },
-    ALEXNET("alexnet", "without groups, 62,378,344 parameters", 1000, build),
-    ALEXNET("bvlc", "with groups as in bvlc_alexnet, 60,965,224 parameters", 1000, build_grouped),
-    ALEXNET_ON(224, "torchvision", "torchvision's, 61,100,840 parameters", 1000, build_later),
-    ALEXNET("pase", "PaSE's, 1024 classes", 1024, build),
-    { .name = NULL },
+    MTF_PRESET("tiny", "pictures of 16 by 16, trains in seconds",
+               "batch=16 image=16 channels=1 classes=10 width=4 hidden=32 optimizer=adam "
+               "schedule=constant rate=1e-3"),
+    MTF_PRESET("alexnet", "without groups, 62,378,344 parameters",
+               ALEXNET "image=227 classes=1000"),
+    MTF_PRESET_BY(build_grouped, "bvlc", "with groups as in bvlc_alexnet, 60,965,224 parameters",
+                  ALEXNET "image=227 classes=1000"),
+    MTF_PRESET_BY(build_later, "torchvision", "torchvision's, 61,100,840 parameters",
+                  ALEXNET "image=224 classes=1000"),
+    MTF_PRESET("pase", "PaSE's, 1024 classes", ALEXNET "image=227 classes=1024"),
+    MTF_NO_PRESET,
 };
 
 const MtfModelFamily mtf_model_alexnet = {

@@ -83,38 +83,19 @@ static MtfGraph *build_normed(const MtfModelSettings *s, GError **error) {
 static const char *const parameters[] = { "batch",  "image",   "channels",  "width",
                                           "hidden", "outputs", "norm-over", NULL };
 
-#define COSMOFLOW(text, about, side, function) \
-    {                                          \
-        .name = text, .summary = about,        \
-        .settings = { .batch = 64,             \
-                      .image = side,           \
-                      .channels = 4,           \
-                      .width = 16,             \
-                      .hidden = 2048,          \
-                      .outputs = 4,            \
-                      .optimizer = "adam",     \
-                      .schedule = "constant",  \
-                      .rate = 1e-3 },          \
-        .build = function                      \
-    }
+#define COSMOFLOW \
+    "batch=64 channels=4 width=16 hidden=2048 outputs=4 optimizer=adam schedule=constant rate=1e-3 "
 
 static const MtfModelPreset presets[] = {
-    { .name = "tiny",
-      .summary = "cubes of 16, trains in seconds",
-      .settings = { .batch = 4,
-                    .image = 16,
-                    .channels = 1,
-                    .width = 2,
-                    .hidden = 16,
-                    .outputs = 4,
-                    .optimizer = "adam",
-                    .schedule = "constant",
-                    .rate = 1e-3 } },
-    COSMOFLOW("cosmoflow-128", "cubes of 128, 9,437,636 parameters", 128, build),
-    COSMOFLOW("cosmoflow-256", "cubes of 256", 256, build),
-    COSMOFLOW("cosmoflow-512", "cubes of 512", 512, build),
-    COSMOFLOW("cosmoflow-512-norm", "cubes of 512 with batch normalisation", 512, build_normed),
-    { .name = NULL },
+    MTF_PRESET("tiny", "cubes of 16, trains in seconds",
+               "batch=4 image=16 channels=1 width=2 hidden=16 outputs=4 optimizer=adam "
+               "schedule=constant rate=1e-3"),
+    MTF_PRESET("cosmoflow-128", "cubes of 128, 9,437,636 parameters", COSMOFLOW "image=128"),
+    MTF_PRESET("cosmoflow-256", "cubes of 256", COSMOFLOW "image=256"),
+    MTF_PRESET("cosmoflow-512", "cubes of 512", COSMOFLOW "image=512"),
+    MTF_PRESET_BY(build_normed, "cosmoflow-512-norm", "cubes of 512 with batch normalisation",
+                  COSMOFLOW "image=512"),
+    MTF_NO_PRESET,
 };
 
 const MtfModelFamily mtf_model_cosmoflow = {

@@ -102,41 +102,20 @@ static MtfGraph *build(const MtfModelSettings *s, GError **error) {
 static const char *const parameters[] = { "layers",  "batch", "image",     "channels", "width",
                                           "classes", "stem",  "norm-over", NULL };
 
-#define DENSENET(text, about, depth, growth)          \
-    {                                                 \
-        .name = text, .summary = about, .settings = { \
-            .layers = depth,                          \
-            .batch = 256,                             \
-            .image = 224,                             \
-            .channels = 3,                            \
-            .width = growth,                          \
-            .stem = "large",                          \
-            .classes = 1000,                          \
-            .optimizer = "momentum",                  \
-            .schedule = "cosine",                     \
-            .rate = 0.1,                              \
-            .total = 450000                           \
-        }                                             \
-    }
+#define DENSENET                                                                                 \
+    "batch=256 image=224 channels=3 stem=large classes=1000 optimizer=momentum schedule=cosine " \
+    "rate=0.1 total=450000 "
 
 static const MtfModelPreset presets[] = {
-    { .name = "tiny",
-      .summary = "four blocks of one layer on pictures of 8 by 8, trains in seconds",
-      .settings = { .layers = 13,
-                    .batch = 16,
-                    .image = 8,
-                    .channels = 1,
-                    .width = 4,
-                    .classes = 10,
-                    .optimizer = "momentum",
-                    .schedule = "constant",
-                    .rate = 0.01 } },
-    DENSENET("densenet-121", "7,978,856 parameters", 121, 32),
-    DENSENET("densenet-161", "28,681,000 parameters", 161, 48),
-    DENSENET("densenet-169", "14,149,480 parameters", 169, 32),
-    DENSENET("densenet-201", "20,013,928 parameters", 201, 32),
-    DENSENET("densenet-264", "33,337,704 parameters", 264, 32),
-    { .name = NULL },
+    MTF_PRESET("tiny", "four blocks of one layer on pictures of 8 by 8, trains in seconds",
+               "layers=13 batch=16 image=8 channels=1 width=4 classes=10 optimizer=momentum "
+               "schedule=constant rate=0.01"),
+    MTF_PRESET("densenet-121", "7,978,856 parameters", DENSENET "layers=121 width=32"),
+    MTF_PRESET("densenet-161", "28,681,000 parameters", DENSENET "layers=161 width=48"),
+    MTF_PRESET("densenet-169", "14,149,480 parameters", DENSENET "layers=169 width=32"),
+    MTF_PRESET("densenet-201", "20,013,928 parameters", DENSENET "layers=201 width=32"),
+    MTF_PRESET("densenet-264", "33,337,704 parameters", DENSENET "layers=264 width=32"),
+    MTF_NO_PRESET,
 };
 
 const MtfModelFamily mtf_model_densenet = {

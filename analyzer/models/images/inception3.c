@@ -226,37 +226,17 @@ static MtfGraph *build_with_second(const MtfModelSettings *s, GError **error) {
 static const char *const parameters[] = { "layers", "batch",   "image",     "channels",
                                           "width",  "classes", "norm-over", NULL };
 
-#define INCEPTION(text, about, function)       \
-    {                                          \
-        .name = text, .summary = about,        \
-        .settings = { .layers = CS,            \
-                      .batch = 256,            \
-                      .image = 299,            \
-                      .channels = 3,           \
-                      .width = 64,             \
-                      .classes = 1000,         \
-                      .optimizer = "momentum", \
-                      .schedule = "cosine",    \
-                      .rate = 0.045,           \
-                      .total = 450000 },       \
-        .build = function                      \
-    }
+#define INCEPTION                                                                       \
+    "layers=4 batch=256 image=299 channels=3 width=64 classes=1000 optimizer=momentum " \
+    "schedule=cosine rate=0.045 total=450000"
 
 static const MtfModelPreset presets[] = {
-    { .name = "tiny",
-      .summary = "one module of each kind, a sixteenth of the channels, trains in seconds",
-      .settings = { .layers = 1,
-                    .batch = 8,
-                    .image = 107,
-                    .channels = 1,
-                    .width = 4,
-                    .classes = 10,
-                    .optimizer = "momentum",
-                    .schedule = "constant",
-                    .rate = 2e-4 } },
-    INCEPTION("inception3", "without a second head, 23,834,568 parameters", build),
-    INCEPTION("inception3-aux", "with it, 27,161,264 parameters", build_with_second),
-    { .name = NULL },
+    MTF_PRESET("tiny", "one module of each kind, a sixteenth of the channels, trains in seconds",
+               "layers=1 batch=8 image=107 channels=1 width=4 classes=10 optimizer=momentum "
+               "schedule=constant rate=2e-4"),
+    MTF_PRESET("inception3", "without a second head, 23,834,568 parameters", INCEPTION),
+    MTF_PRESET_BY(build_with_second, "inception3-aux", "with it, 27,161,264 parameters", INCEPTION),
+    MTF_NO_PRESET,
 };
 
 const MtfModelFamily mtf_model_inception3 = {

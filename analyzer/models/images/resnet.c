@@ -139,61 +139,43 @@ static const char *const parameters[] = { "layers",  "batch",     "image",    "c
                                           "classes", "width",     "widening", "groups",
                                           "stem",    "norm-over", NULL };
 
-#define RESNET(text, about, depth, base, wide, function) \
-    IN_GROUPS(text, about, depth, base, wide, 1, function)
-#define IN_GROUPS(text, about, depth, base, wide, parts, function) \
-    {                                                              \
-        .name = text, .summary = about,                            \
-        .settings = { .layers = depth,                             \
-                      .batch = 256,                                \
-                      .image = 224,                                \
-                      .channels = 3,                               \
-                      .classes = 1000,                             \
-                      .width = base,                               \
-                      .stem = "large",                             \
-                      .widening = wide,                            \
-                      .groups = parts,                             \
-                      .optimizer = "momentum",                     \
-                      .schedule = "cosine",                        \
-                      .rate = 0.1,                                 \
-                      .total = 450000 },                           \
-        .build = function                                          \
-    }
+#define RESNET                                                                             \
+    "batch=256 image=224 channels=3 classes=1000 width=64 widening=1 groups=1 stem=large " \
+    "optimizer=momentum schedule=cosine rate=0.1 total=450000 "
 
 static const MtfModelPreset presets[] = {
-    { .name = "tiny",
-      .summary = "10 layers of 8 to 64 channels on pictures of 8 by 8, trains in seconds",
-      .settings = { .layers = 10,
-                    .batch = 16,
-                    .image = 8,
-                    .channels = 1,
-                    .classes = 10,
-                    .width = 8,
-                    .widening = 1,
-                    .groups = 1,
-                    .optimizer = "momentum",
-                    .schedule = "linear_warmup",
-                    .rate = 2e-3,
-                    .warmup = 5 } },
-    RESNET("resnet-18", "11,689,512 parameters", 18, 64, 1, build),
-    RESNET("resnet-34", "21,797,672 parameters", 34, 64, 1, build),
-    RESNET("resnet-50", "25,557,032 parameters", 50, 64, 1, build),
-    RESNET("resnet-101", "44,549,160 parameters", 101, 64, 1, build),
-    RESNET("resnet-152", "60,192,808 parameters", 152, 64, 1, build),
-    RESNET("resnet-200", "64,673,832 parameters", 200, 64, 1, build),
-    IN_GROUPS("resnext-50-32x4d", "25,028,904 parameters", 50, 64, 2, 32, build),
-    IN_GROUPS("resnext-101-32x8d", "88,791,336 parameters", 101, 64, 4, 32, build),
-    IN_GROUPS("resnext-101-64x4d", "83,455,272 parameters", 101, 64, 4, 64, build),
-    RESNET("wide-resnet-50", "68,883,240 parameters", 50, 64, 2, build),
-    RESNET("wide-resnet-101", "126,886,696 parameters", 101, 64, 2, build),
-    RESNET("alpa-250m", "Alpa's, 254,000,200 parameters", 50, 160, 2, build_alpa),
-    RESNET("alpa-500m", "Alpa's, 494,874,120 parameters", 50, 224, 2, build_alpa),
-    RESNET("alpa-1b", "Alpa's, 1,005,407,400 parameters", 50, 320, 2, build_alpa),
-    RESNET("alpa-2b", "Alpa's, 1,964,666,920 parameters", 50, 448, 2, build_alpa),
-    RESNET("alpa-4b", "Alpa's, 4,000,445,800 parameters", 50, 640, 2, build_alpa),
-    RESNET("alpa-6.8b", "Alpa's, 6,727,433,640 parameters", 50, 320, 16, build_alpa),
-    RESNET("alpa-13b", "Alpa's, 12,633,141,160 parameters", 101, 320, 16, build_alpa),
-    { .name = NULL },
+    MTF_PRESET("tiny", "10 layers of 8 to 64 channels on pictures of 8 by 8, trains in seconds",
+               "layers=10 batch=16 image=8 channels=1 classes=10 width=8 widening=1 groups=1 "
+               "optimizer=momentum schedule=linear_warmup rate=2e-3 warmup=5"),
+    MTF_PRESET("resnet-18", "11,689,512 parameters", RESNET "layers=18"),
+    MTF_PRESET("resnet-34", "21,797,672 parameters", RESNET "layers=34"),
+    MTF_PRESET("resnet-50", "25,557,032 parameters", RESNET "layers=50"),
+    MTF_PRESET("resnet-101", "44,549,160 parameters", RESNET "layers=101"),
+    MTF_PRESET("resnet-152", "60,192,808 parameters", RESNET "layers=152"),
+    MTF_PRESET("resnet-200", "64,673,832 parameters", RESNET "layers=200"),
+    MTF_PRESET("resnext-50-32x4d", "25,028,904 parameters",
+               RESNET "layers=50 widening=2 groups=32"),
+    MTF_PRESET("resnext-101-32x8d", "88,791,336 parameters",
+               RESNET "layers=101 widening=4 groups=32"),
+    MTF_PRESET("resnext-101-64x4d", "83,455,272 parameters",
+               RESNET "layers=101 widening=4 groups=64"),
+    MTF_PRESET("wide-resnet-50", "68,883,240 parameters", RESNET "layers=50 widening=2"),
+    MTF_PRESET("wide-resnet-101", "126,886,696 parameters", RESNET "layers=101 widening=2"),
+    MTF_PRESET_BY(build_alpa, "alpa-250m", "Alpa's, 254,000,200 parameters",
+                  RESNET "layers=50 width=160 widening=2"),
+    MTF_PRESET_BY(build_alpa, "alpa-500m", "Alpa's, 494,874,120 parameters",
+                  RESNET "layers=50 width=224 widening=2"),
+    MTF_PRESET_BY(build_alpa, "alpa-1b", "Alpa's, 1,005,407,400 parameters",
+                  RESNET "layers=50 width=320 widening=2"),
+    MTF_PRESET_BY(build_alpa, "alpa-2b", "Alpa's, 1,964,666,920 parameters",
+                  RESNET "layers=50 width=448 widening=2"),
+    MTF_PRESET_BY(build_alpa, "alpa-4b", "Alpa's, 4,000,445,800 parameters",
+                  RESNET "layers=50 width=640 widening=2"),
+    MTF_PRESET_BY(build_alpa, "alpa-6.8b", "Alpa's, 6,727,433,640 parameters",
+                  RESNET "layers=50 width=320 widening=16"),
+    MTF_PRESET_BY(build_alpa, "alpa-13b", "Alpa's, 12,633,141,160 parameters",
+                  RESNET "layers=101 width=320 widening=16"),
+    MTF_NO_PRESET,
 };
 
 const MtfModelFamily mtf_model_resnet = {

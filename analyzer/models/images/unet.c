@@ -124,40 +124,21 @@ static MtfGraph *build_mesh(const MtfModelSettings *s, GError **error) {
 static const char *const parameters[] = { "layers",  "batch",   "image",     "channels", "width",
                                           "classes", "dropout", "norm-over", NULL };
 
-#define UNET(text, about, levels, side, colours, base, outputs, function) \
-    {                                                                     \
-        .name = text, .summary = about,                                   \
-        .settings = { .layers = levels,                                   \
-                      .batch = 1,                                         \
-                      .image = side,                                      \
-                      .channels = colours,                                \
-                      .width = base,                                      \
-                      .classes = outputs,                                 \
-                      .optimizer = "adam",                                \
-                      .schedule = "constant",                             \
-                      .rate = 1e-3 },                                     \
-        .build = function                                                 \
-    }
+#define UNET "batch=1 channels=1 optimizer=adam schedule=constant rate=1e-3 "
 
 static const MtfModelPreset presets[] = {
-    { .name = "tiny",
-      .summary = "cubes of 8 on two levels, trains in seconds",
-      .settings = { .layers = 2,
-                    .batch = 2,
-                    .image = 8,
-                    .channels = 1,
-                    .width = 4,
-                    .classes = 3,
-                    .optimizer = "adam",
-                    .schedule = "constant",
-                    .rate = 3e-3 },
-      .build = build_3d },
-    UNET("unet-2d", "pictures of 512, 31,030,658 parameters", 5, 512, 1, 64, 2, build),
-    UNET("unet-3d", "LBANN's, cubes of 128, 19,070,560 parameters", 4, 128, 1, 32, 3, build_3d),
-    UNET("unet-3d-256", "the same, cubes of 256", 4, 256, 1, 32, 3, build_3d),
-    UNET("mesh", "Mesh-TensorFlow's, cubes of 128, 5,600,960 parameters", 4, 128, 1, 32, 3,
-         build_mesh),
-    { .name = NULL },
+    MTF_PRESET_BY(build_3d, "tiny", "cubes of 8 on two levels, trains in seconds",
+                  "layers=2 batch=2 image=8 channels=1 width=4 classes=3 optimizer=adam "
+                  "schedule=constant rate=3e-3"),
+    MTF_PRESET("unet-2d", "pictures of 512, 31,030,658 parameters",
+               UNET "layers=5 image=512 width=64 classes=2"),
+    MTF_PRESET_BY(build_3d, "unet-3d", "LBANN's, cubes of 128, 19,070,560 parameters",
+                  UNET "layers=4 image=128 width=32 classes=3"),
+    MTF_PRESET_BY(build_3d, "unet-3d-256", "the same, cubes of 256",
+                  UNET "layers=4 image=256 width=32 classes=3"),
+    MTF_PRESET_BY(build_mesh, "mesh", "Mesh-TensorFlow's, cubes of 128, 5,600,960 parameters",
+                  UNET "layers=4 image=128 width=32 classes=3"),
+    MTF_NO_PRESET,
 };
 
 const MtfModelFamily mtf_model_unet = {

@@ -72,45 +72,27 @@ static MtfGraph *build_with_norms(const MtfModelSettings *s, GError **error) {
 static const char *const parameters[] = { "layers", "batch",  "image",     "channels", "classes",
                                           "width",  "hidden", "norm-over", NULL };
 
-#define VGG(text, about, depth, function)      \
-    {                                          \
-        .name = text, .summary = about,        \
-        .settings = { .layers = depth,         \
-                      .batch = 256,            \
-                      .image = 224,            \
-                      .channels = 3,           \
-                      .classes = 1000,         \
-                      .width = 64,             \
-                      .hidden = 4096,          \
-                      .optimizer = "momentum", \
-                      .schedule = "cosine",    \
-                      .rate = 0.01,            \
-                      .total = 370000 },       \
-        .build = function                      \
-    }
+#define VGG                                                                                \
+    "batch=256 image=224 channels=3 classes=1000 width=64 hidden=4096 optimizer=momentum " \
+    "schedule=cosine rate=0.01 total=370000 "
 
 static const MtfModelPreset presets[] = {
-    { .name = "tiny",
-      .summary = "pictures of 16 by 16, trains in seconds",
-      .settings = { .layers = 11,
-                    .batch = 16,
-                    .image = 16,
-                    .channels = 1,
-                    .classes = 10,
-                    .width = 8,
-                    .hidden = 32,
-                    .optimizer = "adam",
-                    .schedule = "constant",
-                    .rate = 1e-3 } },
-    VGG("vgg-11", "132,863,336 parameters", 11, build),
-    VGG("vgg-13", "133,047,848 parameters", 13, build),
-    VGG("vgg-16", "138,357,544 parameters", 16, build),
-    VGG("vgg-19", "143,667,240 parameters", 19, build),
-    VGG("vgg-11-bn", "with norms, 132,868,840 parameters", 11, build_with_norms),
-    VGG("vgg-13-bn", "with norms, 133,053,736 parameters", 13, build_with_norms),
-    VGG("vgg-16-bn", "with norms, 138,365,992 parameters", 16, build_with_norms),
-    VGG("vgg-19-bn", "with norms, 143,678,248 parameters", 19, build_with_norms),
-    { .name = NULL },
+    MTF_PRESET("tiny", "pictures of 16 by 16, trains in seconds",
+               "layers=11 batch=16 image=16 channels=1 classes=10 width=8 hidden=32 optimizer=adam "
+               "schedule=constant rate=1e-3"),
+    MTF_PRESET("vgg-11", "132,863,336 parameters", VGG "layers=11"),
+    MTF_PRESET("vgg-13", "133,047,848 parameters", VGG "layers=13"),
+    MTF_PRESET("vgg-16", "138,357,544 parameters", VGG "layers=16"),
+    MTF_PRESET("vgg-19", "143,667,240 parameters", VGG "layers=19"),
+    MTF_PRESET_BY(build_with_norms, "vgg-11-bn", "with norms, 132,868,840 parameters",
+                  VGG "layers=11"),
+    MTF_PRESET_BY(build_with_norms, "vgg-13-bn", "with norms, 133,053,736 parameters",
+                  VGG "layers=13"),
+    MTF_PRESET_BY(build_with_norms, "vgg-16-bn", "with norms, 138,365,992 parameters",
+                  VGG "layers=16"),
+    MTF_PRESET_BY(build_with_norms, "vgg-19-bn", "with norms, 143,678,248 parameters",
+                  VGG "layers=19"),
+    MTF_NO_PRESET,
 };
 
 const MtfModelFamily mtf_model_vgg = {

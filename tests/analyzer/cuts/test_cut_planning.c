@@ -17,7 +17,7 @@
 static const int one_chunk[] = { 1, 0 }, any_chunks[] = { 1, 2, 4, 0 };
 
 static MtfGraph *new_perceptron(void) {
-    MtfModelSettings settings = mtf_model_mlp.presets[0].settings;
+    MtfModelSettings settings = mtf_model_settings(&mtf_model_mlp.presets[0]);
     settings.layers = 8;
     settings.batch = 1024;
     settings.features = settings.d_ff = 512;
@@ -26,7 +26,7 @@ static MtfGraph *new_perceptron(void) {
 }
 
 static MtfGraph *new_gpt(void) {
-    MtfModelSettings settings = mtf_model_gpt.presets[0].settings;
+    MtfModelSettings settings = mtf_model_settings(&mtf_model_gpt.presets[0]);
     settings.layers = 2;
     settings.batch = 16;
     settings.length = 64;
@@ -147,7 +147,7 @@ TEST(more_memory_never_makes_a_step_longer) {
  * instructions save. */
 TEST(bytes_of_a_cut_are_those_of_its_stages) {
     g_autoptr(MtfMachine) machine = mtf_planning_machine("a100", NULL, NULL);
-    MtfModelSettings settings = mtf_model_gpt.presets[0].settings;
+    MtfModelSettings settings = mtf_model_settings(&mtf_model_gpt.presets[0]);
     settings.layers = 8;
     settings.batch = settings.length = 64;
     settings.d_model = settings.d_ff = 32;
@@ -191,7 +191,7 @@ TEST(a_batch_that_cannot_be_divided_is_bad_input) {
     MtfCutAnswer answer;
     GError *error = NULL;
     g_autoptr(MtfMachine) machine = mtf_planning_machine("cpu-host", NULL, NULL);
-    MtfModelSettings settings = mtf_model_mlp.presets[0].settings;
+    MtfModelSettings settings = mtf_model_settings(&mtf_model_mlp.presets[0]);
     settings.batch = 1;
     g_autoptr(MtfGraph) graph = mtf_model_mlp.build(&settings, NULL);
     MtfCutPlanning planning = planning_of(graph, machine, "1f1b");

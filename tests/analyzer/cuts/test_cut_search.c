@@ -12,7 +12,7 @@
 #include <string.h>
 
 static MtfGraph *new_gpt(int64_t layers, int64_t batch) {
-    MtfModelSettings settings = mtf_model_gpt.presets[0].settings;
+    MtfModelSettings settings = mtf_model_settings(&mtf_model_gpt.presets[0]);
     settings.layers = layers;
     settings.batch = batch;
     settings.length = 64;
@@ -46,8 +46,8 @@ TEST(units_are_the_layers_and_their_ends) {
 
 /* With micro-batches the quotient of a masked loss is made once a step, so it is no stage. */
 TEST(the_last_unit_holds_more_than_the_loss) {
-    g_autoptr(MtfGraph) graph =
-        mtf_model_transformer.build(&mtf_model_transformer.presets[0].settings, NULL);
+    MtfModelSettings settings = mtf_model_settings(&mtf_model_transformer.presets[0]);
+    g_autoptr(MtfGraph) graph = mtf_model_transformer.build(&settings, NULL);
     assert_non_null(graph);
     g_autoptr(MtfGraphUnits) units = mtf_graph_units_new(graph, 32);
     const MtfOperation *first = mtf_graph_operation(graph, units->begin[units->units - 1]);
@@ -56,8 +56,8 @@ TEST(the_last_unit_holds_more_than_the_loss) {
 
 /* Constants are made anew where they are read: a stage of them alone would have nothing to do. */
 TEST(no_unit_is_made_of_constants) {
-    g_autoptr(MtfGraph) graph = mtf_model_build(&mtf_model_bert, &mtf_model_bert.presets[0],
-                                                &mtf_model_bert.presets[0].settings, NULL);
+    g_autoptr(MtfGraph) graph =
+        mtf_model_build(&mtf_model_bert, &mtf_model_bert.presets[0], NULL, NULL);
     g_autoptr(MtfGraphUnits) units = mtf_graph_units_new(graph, 32);
     assert_true(units->units > 3);
     for (int u = 0; u < units->units; u++) {
@@ -71,7 +71,7 @@ TEST(no_unit_is_made_of_constants) {
 /* Names of its dimensions take turns, so that two layers of a perceptron repeat; it can be cut behind each of
  * the products all the same. */
 TEST(a_perceptron_is_cut_between_its_layers) {
-    MtfModelSettings settings = mtf_model_mlp.presets[0].settings;
+    MtfModelSettings settings = mtf_model_settings(&mtf_model_mlp.presets[0]);
     settings.layers = 8;
     g_autoptr(MtfGraph) graph = mtf_model_mlp.build(&settings, NULL);
     g_autoptr(MtfGraphUnits) units = mtf_graph_units_new(graph, 160);
@@ -99,7 +99,7 @@ TEST(one_tensor_crosses_between_layers) {
 
 /* Activations shrink from stage to stage, so the narrowest places are in the last one. */
 TEST(units_of_a_convolutional_network_are_its_blocks) {
-    MtfModelSettings settings = mtf_model_resnet.presets[0].settings;
+    MtfModelSettings settings = mtf_model_settings(&mtf_model_resnet.presets[0]);
     settings.layers = 50;
     settings.image = 64;
     g_autoptr(MtfGraph) graph = mtf_model_resnet.build(&settings, NULL);

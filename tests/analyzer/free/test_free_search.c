@@ -13,12 +13,9 @@
 #define LOWER 0.95
 
 static MtfGraph *tiny_graph_of(const MtfModelFamily *family) {
-    for (int i = 0;; i++) {
-        if (strcmp(family->presets[i].name, "tiny") != 0)
-            continue;
-        g_autoptr(MtfGraph) forward = family->build(&family->presets[i].settings, NULL);
-        return mtf_training_graph(forward, NULL);
-    }
+    MtfModelSettings settings = mtf_model_settings(mtf_model_preset_find(family, "tiny", NULL));
+    g_autoptr(MtfGraph) forward = family->build(&settings, NULL);
+    return mtf_training_graph(forward, NULL);
 }
 
 static MtfGraph *tiny_graph(void) {

@@ -12,12 +12,9 @@
 #define CHOICES 12
 
 static MtfGraph *tiny_graph(const MtfModelFamily *family) {
-    for (int i = 0;; i++) {
-        if (strcmp(family->presets[i].name, "tiny") != 0)
-            continue;
-        g_autoptr(MtfGraph) forward = family->build(&family->presets[i].settings, NULL);
-        return mtf_training_graph(forward, NULL);
-    }
+    MtfModelSettings settings = mtf_model_settings(mtf_model_preset_find(family, "tiny", NULL));
+    g_autoptr(MtfGraph) forward = family->build(&settings, NULL);
+    return mtf_training_graph(forward, NULL);
 }
 
 /* Each node takes any strategy: all reshardings are legal, and most are made. */

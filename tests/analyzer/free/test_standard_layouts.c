@@ -155,7 +155,8 @@ TEST(values_are_prices_of_programs_and_ascend) {
 /* Cubes of 8 on two levels, a batch of 2. */
 TEST(networks_over_space_split_it_by_hand) {
     MtfFreeSetup setup;
-    setup_init(&setup, mtf_model_unet.build(&mtf_model_unet.presets[0].settings, NULL), "r:2;c:2");
+    MtfModelSettings settings = mtf_model_settings(&mtf_model_unet.presets[0]);
+    setup_init(&setup, mtf_model_unet.build(&settings, NULL), "r:2;c:2");
     static const struct {
         const char *name;
         int batch, space;                       /* axes that split the first convolution's */

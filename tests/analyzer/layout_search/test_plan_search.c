@@ -154,7 +154,7 @@ TEST(a_look_says_where_more_rounds_may_find_all_hopeless) {
 TEST(large_graphs_are_looked_at_by_their_bound) {
     g_autoptr(MtfMachine) machine = mtf_machine_load("a100", NULL);
     g_autoptr(GArray) mesh = mtf_test_meshes("r:2");
-    MtfModelSettings settings = mtf_model_mlp.presets[0].settings;
+    MtfModelSettings settings = mtf_model_settings(&mtf_model_mlp.presets[0]);
     settings.layers = 700;
     g_autoptr(MtfGraph) forward = mtf_model_mlp.build(&settings, NULL);
     g_autoptr(MtfGraph) graph = mtf_training_graph(forward, NULL);

@@ -22,7 +22,7 @@ static MtfGraph *build(const char *family_name, const char *preset_name,
     const MtfModelFamily *family = mtf_model_family_find(family_name, NULL);
     const MtfModelPreset *preset = mtf_model_preset_find(family, preset_name, NULL);
     assert_non_null(preset);
-    MtfModelSettings settings = preset->settings;
+    MtfModelSettings settings = mtf_model_settings(preset);
     for (int i = 0; changes != NULL && changes[i] != NULL; i += 2) {
         const MtfModelParameter *parameter = mtf_model_parameters();
         while (strcmp(parameter->name, changes[i]) != 0)
@@ -34,6 +34,16 @@ static MtfGraph *build(const char *family_name, const char *preset_name,
     if (graph == NULL)
         fail_msg("%s", error->message);
     return graph;
+}
+
+/* Presets alike share their options, which each goes on with: GPT-2's rate is 3e-4, the small one's 6e-4. */
+TEST(later_options_of_a_preset_hold) {
+    const char *names[] = { "gpt2-small", "gpt2-xl" };
+    double rates[] = { 6e-4, 3e-4 };
+    for (int i = 0; i < 2; i++) {
+        const MtfModelPreset *preset = mtf_model_preset_find(&mtf_model_gpt, names[i], NULL);
+        assert_true(mtf_model_settings(preset).rate == rates[i]);
+    }
 }
 
 /* Elements of the variables whose last name is (or is not) that of a norm or of the positions. */

@@ -450,7 +450,7 @@ TEST(a_wish_changes_what_it_says) {
 TEST(families_take_the_wish) {
     g_autoptr(GError) error = NULL;
     const MtfModelFamily *family = mtf_model_family_find("mixtral", NULL);
-    MtfModelSettings settings = family->presets[0].settings;
+    MtfModelSettings settings = mtf_model_settings(&family->presets[0]);
     settings.length = 32;
     settings.routing = (MtfRoutingWish){ "tutel", 1.5, .01, 0, .1 };
     g_autoptr(MtfGraph) graph = mtf_model_build(family, &family->presets[0], &settings, &error);

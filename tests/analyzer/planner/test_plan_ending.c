@@ -10,7 +10,6 @@
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
 #include "layouts/placement/rules.h"
-#include "layouts/program/passes.h"
 
 typedef struct {
     MtfGraph *written, *graph;
@@ -28,7 +27,7 @@ static void case_init(Case *c) {
     const MtfModelPreset *preset = mtf_model_preset_find(family, "tiny", NULL);
     *c = (Case){ .variant = { .microbatches = 1 } };
     assert_true(mtf_mesh_parse("rows:2;cols:2", 0, &mesh, NULL));
-    c->written = mtf_model_build(family, preset, &preset->settings, NULL);
+    c->written = mtf_model_build(family, preset, NULL, NULL);
     c->graph = mtf_planning_executed_graph(c->written, &c->variant, NULL);
     c->machine = mtf_planning_machine("tpu-v4", NULL, NULL);
     g_autoptr(MtfRules) rules =

@@ -170,7 +170,7 @@ TEST(a_pipeline_that_another_plan_beats_is_given_up) {
 }
 
 static MtfGraph *new_gpt(void) {
-    MtfModelSettings settings = mtf_model_gpt.presets[0].settings;
+    MtfModelSettings settings = mtf_model_settings(&mtf_model_gpt.presets[0]);
     settings.layers = 2;
     settings.batch = 8;
     settings.length = 64;

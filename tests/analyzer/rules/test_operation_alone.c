@@ -80,8 +80,8 @@ static void append_operand(GString *text, const MtfGraph *graph, int tensor) {
 
 /* A framework's price of an operation tells forward passes, gradients and recomputation apart. */
 TEST(operations_of_equal_facts_and_operands_cost_the_same) {
-    g_autoptr(MtfGraph) forward = mtf_model_build(&mtf_model_llama, &mtf_model_llama.presets[0],
-                                                  &mtf_model_llama.presets[0].settings, NULL);
+    g_autoptr(MtfGraph) forward =
+        mtf_model_build(&mtf_model_llama, &mtf_model_llama.presets[0], NULL, NULL);
     MtfStepVariant variant = { .recompute = MTF_RECOMPUTE_LAYERS, .fuses = true };
     g_autoptr(MtfGraph) graph = mtf_planning_executed_graph(forward, &variant, NULL);
     g_autoptr(MtfMachine) machine = mtf_planning_machine("a100", "megatron-core", NULL);

@@ -16,8 +16,7 @@ static const MtfModelFamily *const families[] = {
 };
 
 static MtfGraph *step_of(const MtfModelFamily *family, MtfRecompute recompute) {
-    g_autoptr(MtfGraph) forward =
-        mtf_model_build(family, &family->presets[0], &family->presets[0].settings, NULL);
+    g_autoptr(MtfGraph) forward = mtf_model_build(family, &family->presets[0], NULL, NULL);
     assert_non_null(forward);
     MtfStepVariant variant = { .recompute = recompute, .fuses = true };
     return mtf_planning_executed_graph(forward, &variant, NULL);

@@ -15,7 +15,7 @@
 static MtfGraph *training_graph(const char *family_name, const char *preset_name) {
     const MtfModelFamily *family = mtf_model_family_find(family_name, NULL);
     const MtfModelPreset *preset = mtf_model_preset_find(family, preset_name, NULL);
-    g_autoptr(MtfGraph) forward = mtf_model_build(family, preset, &preset->settings, NULL);
+    g_autoptr(MtfGraph) forward = mtf_model_build(family, preset, NULL, NULL);
     return mtf_training_graph(forward, NULL);
 }
 

@@ -28,7 +28,7 @@ typedef struct {
 
 static MtfGraph *executed_graph(void) {
     const MtfModelPreset *preset = mtf_model_preset_find(&mtf_model_gpt, "tiny", NULL);
-    MtfModelSettings settings = preset->settings;
+    MtfModelSettings settings = mtf_model_settings(preset);
     settings.clip_norm = 0;
     g_autoptr(MtfGraph) written = mtf_model_build(&mtf_model_gpt, preset, &settings, NULL);
     MtfStepVariant variant = {
@@ -307,8 +307,7 @@ TEST(gradients_travel_beside_the_kernels_of_one_micro_batch) {
 /* Nanoseconds of the host for a step of a tiny Mixtral under the rules, whose launches take nothing. */
 static int64_t host_under(const char *rules) {
     const MtfModelPreset *preset = mtf_model_preset_find(&mtf_model_mixtral, "tiny", NULL);
-    g_autoptr(MtfGraph) written =
-        mtf_model_build(&mtf_model_mixtral, preset, &preset->settings, NULL);
+    g_autoptr(MtfGraph) written = mtf_model_build(&mtf_model_mixtral, preset, NULL, NULL);
     MtfStepVariant variant = { .microbatches = 1, .precision = "bf16", .fuses = true };
     Case c = { .graph = mtf_planning_executed_graph(written, &variant, NULL),
                .machine = mtf_machine_load("h100", NULL) };

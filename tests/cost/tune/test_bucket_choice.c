@@ -19,7 +19,7 @@ typedef struct {
 static void case_init(Case *c, const char *machine) {
     const MtfModelFamily *family = mtf_model_family_find("gpt", NULL);
     const MtfModelPreset *preset = mtf_model_preset_find(family, NULL, NULL);
-    MtfModelSettings settings = preset->settings;
+    MtfModelSettings settings = mtf_model_settings(preset);
     settings.layers = 2;
     settings.batch = 16;
     settings.length = 32;

@@ -105,7 +105,7 @@ static MtfGraph *small_model(const char *family, const char *preset) {
     assert_non_null(row);
     const MtfModelPreset *found = mtf_model_preset_find(row, preset, &error);
     assert_non_null(found);
-    MtfGraph *graph = mtf_model_build(row, found, &found->settings, &error);
+    MtfGraph *graph = mtf_model_build(row, found, NULL, &error);
     assert_non_null(graph);
     return graph;
 }

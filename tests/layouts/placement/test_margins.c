@@ -370,7 +370,7 @@ TEST(halos_of_a_resnet_are_those_counted_by_hand) {
  * of the 3 x 3 of three, four and six blocks. What makes 7 rows of 14 reads them gathered. */
 TEST(halos_of_a_whole_resnet_50_add_up) {
     MtfModelSettings settings =
-        mtf_model_preset_find(&mtf_model_resnet, "resnet-50", NULL)->settings;
+        mtf_model_settings(mtf_model_preset_find(&mtf_model_resnet, "resnet-50", NULL));
     settings.batch = 1;
     g_autoptr(MtfGraph) forward = mtf_model_resnet.build(&settings, NULL);
     g_autoptr(MtfGraph) graph = mtf_training_graph(forward, NULL);

@@ -46,7 +46,7 @@ TEST(layers_laid_out_alike_are_one_part) {
 TEST(what_lies_between_two_stacks_is_called_after_the_next_layers) {
     const MtfModelFamily *family = mtf_model_family_find("transformer", NULL);
     const MtfModelPreset *preset = mtf_model_preset_find(family, "tiny", NULL);
-    MtfGraph *forward = mtf_model_build(family, preset, &preset->settings, NULL);
+    MtfGraph *forward = mtf_model_build(family, preset, NULL, NULL);
     Step step = step_of(mtf_test_plan_of(forward, "a:2", "batch:a"));
     assert_true(step.parts->parts->len > 3);
     for (int p = 0; p < (int)step.parts->parts->len; p++) {
@@ -105,7 +105,7 @@ static int phase_of(const Step *step, const char *tensor) {
 TEST(running_statistics_stand_with_the_updates) {
     const MtfModelFamily *family = mtf_model_family_find("resnet", NULL);
     const MtfModelPreset *preset = mtf_model_preset_find(family, "tiny", NULL);
-    MtfGraph *forward = mtf_model_build(family, preset, &preset->settings, NULL);
+    MtfGraph *forward = mtf_model_build(family, preset, NULL, NULL);
     Step step = step_of(mtf_test_plan_of(forward, "a:2", "batch:a"));
     assert_int_equal(phase_of(&step, "stem/norm/batch_mean"), 0);
     assert_int_equal(phase_of(&step, "stem/norm/batch_variance"), 0);
@@ -121,7 +121,7 @@ TEST(running_statistics_stand_with_the_updates) {
 TEST(what_is_kept_of_a_layer_stands_with_it_in_bfloat16) {
     const MtfModelFamily *family = mtf_model_family_find("resnet", NULL);
     const MtfModelPreset *preset = mtf_model_preset_find(family, "tiny", NULL);
-    MtfGraph *forward = mtf_model_build(family, preset, &preset->settings, NULL);
+    MtfGraph *forward = mtf_model_build(family, preset, NULL, NULL);
     Step step = step_of(mtf_test_mixed_plan_of(forward, "a:2", "batch:a"));
     const MtfGraph *graph = step.plan->graph;
     int cast = mtf_graph_find_tensor(graph, "stem/norm/mean_next/f32");
@@ -172,7 +172,7 @@ TEST(a_box_shows_its_tensor_and_the_variables_it_takes) {
 TEST(what_a_loop_keeps_is_shown_by_what_it_keeps) {
     const MtfModelFamily *family = mtf_model_family_find("lstm-lm", NULL);
     const MtfModelPreset *preset = mtf_model_preset_find(family, "tiny", NULL);
-    MtfGraph *forward = mtf_model_build(family, preset, &preset->settings, NULL);
+    MtfGraph *forward = mtf_model_build(family, preset, NULL, NULL);
     Step step = step_of(mtf_test_plan_of(forward, "a:2", "batch:a"));
     assert_true(mtf_graph_find_tensor(step.plan->graph, "saved/layer/0/in") >= 0);
     g_autoptr(MtfPartitionView) view = mtf_partition_view_section(step.parts, 0, 0);

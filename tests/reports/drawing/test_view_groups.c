@@ -86,7 +86,7 @@ static int count_of(const char *text, const char *word) {
 TEST(updates_of_a_convolutional_network_are_few_pictures) {
     const MtfModelFamily *family = mtf_model_family_find("resnet", NULL);
     const MtfModelPreset *preset = mtf_model_preset_find(family, "tiny", NULL);
-    MtfGraph *forward = mtf_model_build(family, preset, &preset->settings, NULL);
+    MtfGraph *forward = mtf_model_build(family, preset, NULL, NULL);
     MtfPlan *plan = mtf_test_plan_of(forward, "a:2", "batch:a");
     MtfStepFacts *facts = mtf_step_facts_new(plan, NULL);
     MtfStepParts *parts = mtf_step_parts_new(facts);

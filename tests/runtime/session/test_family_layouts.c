@@ -17,7 +17,7 @@
 static MtfGraph *training_graph(const char *family_name, const char *const *changes) {
     g_autoptr(GError) error = NULL;
     const MtfModelFamily *family = mtf_model_family_find(family_name, NULL);
-    MtfModelSettings settings = family->presets[0].settings;
+    MtfModelSettings settings = mtf_model_settings(&family->presets[0]);
     for (int i = 0; changes[i] != NULL; i += 2) {
         const MtfModelParameter *parameter = mtf_model_parameters();
         while (strcmp(parameter->name, changes[i]) != 0)

@@ -34,7 +34,7 @@ bool mtf_training_case_draw(MtfTrainingCase *c, guint32 seed, const char *mesh_t
 void mtf_training_case_perceptron(MtfTrainingCase *c, int layers, const char *rules_text) {
     const MtfModelFamily *family = mtf_model_family_find("mlp", NULL);
     const MtfModelPreset *preset = mtf_model_preset_find(family, NULL, NULL);
-    MtfModelSettings settings = preset->settings;
+    MtfModelSettings settings = mtf_model_settings(preset);
     settings.layers = layers;
     g_autoptr(MtfGraph) forward = mtf_model_build(family, preset, &settings, NULL);
     forward->optimizer.clip_norm = 0;

@@ -2,7 +2,6 @@
 #include "tests/support/losses/family_losses.h"
 
 #include "analyzer/training/training_graph.h"
-#include "tests/support/cases/random_layout.h"
 #include "tests/support/cmocka.h"
 
 #include <glib/gstdio.h>
@@ -35,7 +34,7 @@ static void set_changes(const MtfFamilyCase *wanted, MtfModelSettings *settings)
 static MtfGraph *build_training_graph(const MtfFamilyCase *wanted) {
     g_autoptr(GError) error = NULL;
     const MtfModelPreset *preset = tiny_preset(wanted->family);
-    MtfModelSettings settings = preset->settings;
+    MtfModelSettings settings = mtf_model_settings(preset);
     set_changes(wanted, &settings);
     g_autoptr(MtfGraph) forward = mtf_model_build(wanted->family, preset, &settings, &error);
     if (forward == NULL)
