@@ -290,7 +290,8 @@ static int expand_local_response(MtfComposite *c) {
     windows.dims[mtf_shape_find(&windows, dim)] = to;
     int square = mtf_composite_mapped(c, MTF_OP_SQUARE, "square", c->x[0], -1);
     b->attributes.n_windows = 1;
-    b->attributes.windows[0] = (MtfWindow){ dim, to, -1, size, 1, 1, (size - 1) / 2, size / 2 };
+    b->attributes.windows[0] =
+        (MtfWindow){ dim, to, -1, size, 1, 1, (size - 1) / 2, size / 2, false };
     b->attributes.counted = 1;
     int mean = mtf_composite_part(c, MTF_OP_AVERAGE_POOL, "mean", &windows, square, -1);
     b->attributes.from = to;

@@ -147,6 +147,8 @@ typedef struct {
     int size;
     int stride, dilation;
     int before, after; /* elements of padding */
+    bool
+        spreads; /* from the smaller side to the larger, whatever its row says (mtf_window_sample) */
 } MtfWindow;
 
 #define MTF_MAX_WINDOWS 3

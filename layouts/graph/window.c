@@ -12,6 +12,8 @@ static int64_t size_of(const MtfGraph *graph, int dim) {
     return mtf_graph_size(graph, dim);
 }
 
+/* Of a stride of one and a dilation d every d-th element of the result is one of the input, so the result is the
+ * larger side; else the input is, whose elements lie |stride| apart. */
 void mtf_window_sample(const MtfGraph *graph, const MtfOperationRow *row,
                        MtfAttributes *attributes) {
     if (!row->samples)
@@ -20,16 +22,23 @@ void mtf_window_sample(const MtfGraph *graph, const MtfOperationRow *row,
     int64_t to = mtf_graph_size(graph, attributes->to);
     double stride = attributes->stride, last = attributes->start + stride * (double)(to - 1);
     double first = stride < 0 ? last : attributes->start;
-    bool stretch = (attributes->wrap == 0 || stride == 1) && attributes->dilation == 1 &&
-                   fabs(stride) < INT32_MAX && fabs(first) < INT32_MAX;
+    bool spreads = attributes->dilation > 1;
+    double apart = spreads ? attributes->dilation : fabs(stride);
+    bool stretch = (attributes->wrap == 0 || stride == 1) && (!spreads || fabs(stride) == 1) &&
+                   apart < INT32_MAX && fabs(first) < INT32_MAX;
     attributes->n_windows = stretch && from > 1 && to > 1;
     attributes->windows[0] = (MtfWindow){ .from = attributes->from,
                                           .to = attributes->to,
                                           .kernel = -1,
                                           .size = 1,
-                                          .stride = (int)fabs(stride),
+                                          .stride = (int)apart,
                                           .dilation = 1,
-                                          .before = -(int)first };
+                                          .before = (int)(spreads ? first : -first),
+                                          .spreads = spreads };
+}
+
+MtfWindowForm mtf_window_form(const MtfOperationRow *row, const MtfWindow *window) {
+    return window->spreads ? MTF_WINDOWS_SPREAD : row->windows;
 }
 
 int64_t mtf_window_places(const MtfGraph *graph, const MtfWindow *window) {
@@ -37,16 +46,16 @@ int64_t mtf_window_places(const MtfGraph *graph, const MtfWindow *window) {
 }
 
 int mtf_window_larger(const MtfOperationRow *row, const MtfWindow *window) {
-    return row->windows == MTF_WINDOWS_SPREAD ? window->to : window->from;
+    return mtf_window_form(row, window) == MTF_WINDOWS_SPREAD ? window->to : window->from;
 }
 
 int mtf_window_smaller(const MtfOperationRow *row, const MtfWindow *window) {
-    return row->windows == MTF_WINDOWS_SPREAD ? window->from : window->to;
+    return mtf_window_form(row, window) == MTF_WINDOWS_SPREAD ? window->from : window->to;
 }
 
 int mtf_window_margined(const MtfOperationRow *row, const MtfWindow *window) {
-    return row->windows == MTF_WINDOWS_GATHER ? mtf_window_larger(row, window)
-                                              : mtf_window_smaller(row, window);
+    return mtf_window_form(row, window) == MTF_WINDOWS_GATHER ? mtf_window_larger(row, window)
+                                                              : mtf_window_smaller(row, window);
 }
 
 int mtf_window_parted(const MtfOperationRow *row, const MtfWindow *window) {
@@ -88,6 +97,7 @@ void mtf_windows_append(GString *text, const MtfAttributes *attributes) {
         g_string_append_printf(text, " [%d %d %d %d %d %d %d %d]", window->from, window->to,
                                window->kernel, window->size, window->stride, window->dilation,
                                window->before, window->after);
+        g_string_append(text, window->spreads ? " spreads" : "");
     }
 }
 

@@ -26,12 +26,16 @@ void mtf_windows_append(GString *text, const MtfAttributes *attributes);
 const MtfWindow *mtf_window_of(const MtfOperationRow *row, const MtfAttributes *attributes,
                                int dim);
 
-/* Gives an operation whose row samples the window that it is: one place, |stride| apart, from the first element
- * that is read on, which with `wrap` goes on at 0 behind the end; with a stride below 0 its last window comes
- * first. None where a part of the result is not a stretch of the input (`dilation`, and what goes round
- * backwards), and where one side is a single element, which any part may have or lack. */
+/* Gives an operation whose row samples the window that it is: one place, from the first element on that is read, or
+ * with a dilation d that is made; those read are |stride| apart, those made d. With `wrap` it goes on at 0 behind the
+ * end; with a stride below 0 its last window comes first. None where a part of the result is not a stretch of
+ * the input (a dilation and a stride of more than one, and what goes round backwards), and where one side is a single
+ * element, which any part may have or lack. */
 void mtf_window_sample(const MtfGraph *graph, const MtfOperationRow *row,
                        MtfAttributes *attributes);
+
+/* Which sides a window goes between, and which way: its row's form, or its own. */
+MtfWindowForm mtf_window_form(const MtfOperationRow *row, const MtfWindow *window);
 
 /* The dimension on the larger side, and on the smaller. */
 int mtf_window_larger(const MtfOperationRow *row, const MtfWindow *window);

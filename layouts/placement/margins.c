@@ -39,7 +39,7 @@ bool mtf_reach_init(MtfReach *reach, const MtfGraph *graph, MtfReader reader, in
                          .before = window->before,
                          .dilation = window->dilation,
                          .places = mtf_window_places(graph, window),
-                         .gathers = row->windows == MTF_WINDOWS_GATHER,
+                         .gathers = mtf_window_form(row, window) == MTF_WINDOWS_GATHER,
                          .exact = turns,
                          .turns = turns,
                          .backward = row->samples && op->attributes.stride < 0 };

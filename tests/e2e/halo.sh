@@ -66,6 +66,29 @@ claim "and are not gathered" never_says allgather
 run mpirun -n 4 meshtf-run "$work/pieces-plan.json" --steps 5 --verify
 claim "a graph of them trains as on one processor" says "the same training as on one processor"
 
+# Of 33 elements every third, of these every second from the end on, in 4 parts: so go their gradients, with gaps.
+cat >"$work/strides.json" <<'GRAPH'
+{"meshtf_graph": 1, "name": "strides", "dimensions": {"b": 8, "n": 33, "m": 11, "k": 5},
+ "inputs": [{"name": "x", "dims": ["b", "n"], "feed": "features"}],
+ "variables": [{"name": "w", "dims": ["n"], "init": {"normal": 1}}],
+ "operations": [{"name": "y", "op": "multiply", "inputs": ["x", "w"], "dims": ["b", "n"]},
+                {"name": "thirds", "op": "slice", "inputs": ["y"], "from": "n", "to": "m", "start": 1, "stride": 3},
+                {"name": "bent", "op": "tanh", "inputs": ["thirds"]},
+                {"name": "halves", "op": "slice", "inputs": ["bent"], "from": "m", "to": "k", "start": 9, "stride": -2},
+                {"name": "loss", "op": "reduce_mean", "inputs": ["halves"], "dims": []}],
+ "loss": "loss", "optimizer": {"kind": "sgd", "rate": 0.1}}
+GRAPH
+for mesh in a:4 'a:2;b:2' a:3; do
+    split=a
+    [ "$mesh" = a:4 ] || [ "$mesh" = a:3 ] || split=b
+    run meshtf-plan estimate "$work/strides.json" --mesh "$mesh" --precision f64 --layout "n:$split;m:$split;k:$split" -o "$work/strides-plan.json"
+    claim "every third element on $mesh goes by halos" says halo
+    claim "and neither it nor its gradient is gathered" never_says allgather
+    run mpirun --oversubscribe -n "$(echo "$mesh" | sed 's/[a-z]://g; s/;/*/' | bc)" meshtf-run "$work/strides-plan.json" --steps 5 --verify
+    claim "a graph of strides on $mesh trains as on one processor" says "the same training as on one processor"
+    claim "its bytes are those that were predicted" says "every rank's calls and bytes equal the program's"
+done
+
 # 40 elements before 21, in 3 parts. Held are 0, 13, 26, 40 of x and 0, 7, 14, 21 of y, made are 0, 20, 40, 61: of
 # x 7 and 14 go one part down, of y 7 and 7 to the last, of the gradient of x 7 and 14 one part up. The most
 # that one rank sends, 14 + 7 + 14 of 8 examples in float64, is 2240 bytes.

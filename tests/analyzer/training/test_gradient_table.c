@@ -357,7 +357,7 @@ TEST(the_gradient_of_a_filter) {
     mtf_graph_add_dimension(b.graph, "f", 4, NULL);
     int x = variable(&b, "x", "ae"), dy = variable(&b, "dy", "afc");
     b.attributes.n_windows = 1;
-    b.attributes.windows[0] = (MtfWindow){ 4, 5, B, 1, 2, 1, 1, 1 };
+    b.attributes.windows[0] = (MtfWindow){ 4, 5, B, 1, 2, 1, 1, 1, false };
     int y = op(&b, MTF_OP_CONV_FILTER_GRAD, "filter", "bc", x, dy);
     g_autoptr(MtfGraph) graph = finish(&b, op(&b, MTF_OP_TANH, "bent", NULL, y, -1));
     mtf_test_check_gradients(graph);

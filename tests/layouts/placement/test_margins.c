@@ -212,22 +212,23 @@ TEST(parts_go_on_round_the_end) {
     }
 }
 
-/* Of any length, forwards and backwards, beyond both ends: the parts of what is read follow one another in either
- * order, and go to processors however far away. */
+/* Of any length, forwards and backwards, beyond both ends, also with gaps between what is made: the parts of what is
+ * read follow one another in either order, and go to processors however far away. */
 TEST(parts_of_samples_lie_anywhere) {
     static const char *const meshes[] = { "a:2", "a:3;b:2", "a:5", "a:2;b:2;c:2" };
-    static const int strides[] = { 1, -1, 3, -2 };
+    static const int strides[] = { 1, -1, 3, -2, 1, -1, 1, -1 };
+    static const int dilations[] = { 1, 1, 1, 1, 2, 2, 5, 3 };
     g_autoptr(GRand) random = g_rand_new_with_seed(6);
-    for (int draw = 0; draw < 800; draw++) {
+    for (int draw = 0; draw < 1600; draw++) {
         MtfMesh mesh;
-        int from = drawn(random, 2, 29), to = drawn(random, 2, 29);
+        int from = drawn(random, 2, 29), to = drawn(random, 2, 29), kind = drawn(random, 0, 7);
         assert_true(mtf_mesh_parse(meshes[draw % 4], 0, &mesh, NULL));
         g_autofree char *text = g_strdup_printf(
             "{'meshtf_graph':1,'name':'t','dimensions':{'b':4,'u':%d,'t':%d,'c':2},'inputs':["
             "{'name':'x','dims':['b','u','c'],'feed':'features'}],'variables':[],'operations':["
             "{'name':'z','op':'resample','inputs':['x'],'from':'u','to':'t','start':%d,"
-            "'stride':%d}]}",
-            from, to, drawn(random, -5, from + 5), strides[drawn(random, 0, 3)]);
+            "'stride':%d,'dilation':%d}]}",
+            from, to, drawn(random, -5, from + 5), strides[kind], dilations[kind]);
         g_autoptr(MtfGraph) graph = mtf_test_graph(text);
         MtfPlacement placement = mtf_placement_replicated();
         for (int a = 0; a < mesh.n_axes; a++)
