@@ -48,10 +48,19 @@ static void say(GPtrArray *said, const char *format, ...) {
     va_end(arguments);
 }
 
+static bool reads_picture(const MtfArchitecture *n) {
+    return n->kind == MTF_ARCHITECTURE_IMAGE || n->kind == MTF_ARCHITECTURE_CONVOLUTIONS;
+}
+
 static void say_sizes(const MtfImport *import, const MtfArchitecture *n, GPtrArray *said) {
-    bool picture = n->kind == MTF_ARCHITECTURE_IMAGE;
+    bool picture = reads_picture(n);
     if (import->batch == 0)
         say(said, "batch %" PRId64 " (no --batch given)", n->batch);
+    if (n->kind == MTF_ARCHITECTURE_CONVOLUTIONS) {
+        if (import->length > 0)
+            say(said, "--length %" PRId64 " says nothing of pictures", import->length);
+        return;
+    }
     if (import->length > 0 && picture)
         say(said, "--length %" PRId64 " says nothing: pictures have %" PRId64 " places",
             import->length, n->length);
@@ -65,7 +74,7 @@ static void say_sizes(const MtfImport *import, const MtfArchitecture *n, GPtrArr
 
 static void set_lengths(const MtfImport *import, MtfArchitecture *n, GPtrArray *said) {
     n->batch = import->batch > 0 ? import->batch : MTF_IMPORT_BATCH;
-    bool picture = n->kind == MTF_ARCHITECTURE_IMAGE;
+    bool picture = reads_picture(n);
     int64_t standard = picture ? n->context : MIN(n->context, MTF_IMPORT_LENGTH);
     n->length = import->length > 0 && !picture ? import->length : standard;
     if (n->kind != MTF_ARCHITECTURE_SPEECH)

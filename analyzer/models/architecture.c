@@ -437,9 +437,20 @@ void mtf_stack_part_experts(MtfStack *s) {
     s->names.expert_down = "mlp.experts.{}.down_proj";
 }
 
+static MtfGraph *named(MtfGraph *graph, const MtfArchitecture *network) {
+    if (graph == NULL)
+        return NULL;
+    g_free(graph->name);
+    graph->name = g_strdup(network->name);
+    mtf_graph_canonicalize(graph);
+    return graph;
+}
+
 MtfGraph *mtf_architecture_build(const MtfArchitecture *network, GError **error) {
     if (!check_network(network, error))
         return NULL;
+    if (network->kind == MTF_ARCHITECTURE_CONVOLUTIONS)
+        return named(mtf_convolutions_build(network, error), network);
     MtfAssembly m = { .p = mtf_parts_new(),
                       .n = network,
                       .files = (char *)"",
@@ -454,10 +465,5 @@ MtfGraph *mtf_architecture_build(const MtfArchitecture *network, GError **error)
     if (network->d_embed > 0)
         m.d_embed = mtf_parts_dimension(m.p, "d_embed", network->d_embed);
     build_network(&m);
-    g_free(m.p->b.graph->name);
-    m.p->b.graph->name = g_strdup(network->name);
-    MtfGraph *graph = mtf_parts_end(m.p, error);
-    if (graph != NULL)
-        mtf_graph_canonicalize(graph);
-    return graph;
+    return named(mtf_parts_end(m.p, error), network);
 }

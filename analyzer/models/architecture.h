@@ -251,6 +251,7 @@ typedef enum {
     MTF_ARCHITECTURE_ENCODER_DECODER, /* next token of the second text */
     MTF_ARCHITECTURE_SPEECH,          /* next token of a text, by a decoder that attends to sound */
     MTF_ARCHITECTURE_IMAGE,           /* the class of a picture, by an encoder of its patches */
+    MTF_ARCHITECTURE_CONVOLUTIONS,    /* the same, by convolutions */
 } MtfArchitectureKind;
 
 /* A layer before the scores, in files; NULL: none. */
@@ -270,6 +271,27 @@ typedef struct {
     bool as_tables;  /* the class's place is kept as a vector, and the table as that of an
                         embedding */
 } MtfPictureNames;
+
+#define MTF_MOST_STAGES 16
+
+/* Blocks that add to their input (images/published_convolutions.c). */
+typedef enum {
+    MTF_BLOCK_BASIC, /* ResNet's */
+    MTF_BLOCK_BOTTLENECK,
+    MTF_BLOCK_CONVNEXT,
+    MTF_BLOCK_CONVNEXT_V2,
+} MtfConvolutionBlock;
+
+/* Stages of blocks, each with its number of blocks and channels. */
+typedef struct {
+    MtfConvolutionBlock block;
+    int stages;
+    int64_t depths[MTF_MOST_STAGES], widths[MTF_MOST_STAGES];
+    int64_t embedding;  /* channels before the first, of ResNet */
+    bool shrinks_first; /* the first stage halves rows and columns, too */
+    bool shrinks_early; /* the first convolution of a bottleneck does, not the second */
+    bool factors;       /* of what a block adds, one a channel */
+} MtfConvolutions;
 
 /* Places of the last layer that a class is read from. */
 typedef enum {
@@ -331,11 +353,15 @@ typedef struct {
     MtfHeadLayer head_layer;   /* of encoders */
     bool head_layer_bare;      /* without a bias */
     MtfStack encoder, decoder; /* one of them, or both */
+    MtfConvolutions convolutions;
 } MtfArchitecture;
 
 /* The forward graph with its loss. Fails with a bad-input error when sizes do not go together or
  * overflow. */
 MtfGraph *mtf_architecture_build(const MtfArchitecture *network, GError **error);
+
+/* The same of convolutions, in images/. */
+MtfGraph *mtf_convolutions_build(const MtfArchitecture *network, GError **error);
 
 /* Each expert's matrices become tensors of their own in files, called as files of Qwen and DeepSeek call them. */
 void mtf_stack_part_experts(MtfStack *stack);

@@ -345,6 +345,11 @@ count dinov2-registers-base $((86580480 - 768 + 1537000 + 3072)) '{"model_type":
 count beit-base 86530984 '{"model_type":"beit","use_relative_position_bias":true,"drop_path_rate":0.1,"use_mask_token":false}'
 count dinov3-vits16 21596160 '{"model_type":"dinov3_vit","num_register_tokens":4,"pos_embed_rescale":2.0}'
 count bitnet-2b 2412820480 '{"model_type":"bitnet","max_position_embeddings":4096,"tie_word_embeddings":true}'
+# As torchvision counts ResNets, with the running means and variances of 26 560 and 4 800 channels, and ConvNeXt's authors their smallest, with the factors that the second version has not.
+count resnet-50 $((25557032 + 2 * 26560)) '{"model_type":"resnet","downsample_in_bottleneck":false,"out_features":["stage4"]}'
+count resnet-18 $((11689512 + 2 * 4800)) '{"model_type":"resnet","layer_type":"basic","depths":[2,2,2,2],"hidden_sizes":[64,128,256,512]}'
+count convnext-tiny 28589128 '{"model_type":"convnext","drop_path_rate":0.0}'
+count convnextv2-tiny 28635496 '{"model_type":"convnextv2"}'
 count clip-vit-b32 $((87456000 + 393216)) '{"model_type":"clip","text_config":{"model_type":"clip_text_model"},
   "vision_config":{"model_type":"clip_vision_model"}}'
 claim "texts are said to be left out" says "all but vision_config (texts are not read)"

@@ -130,7 +130,7 @@ static void set_windows(MtfImageNet *net, const MtfImage *x, const MtfImage *y,
 
 /* ---- Convolutions ---------------------------------------------------------------------------- */
 
-/* Dimensions of a filter: [groups,] outputs, inputs, kernels…. */
+/* Dimensions of a filter: [groups,] outputs, inputs (-1: what is made is what is read), kernels…. */
 typedef struct {
     MtfShape shape;
     int kernels[MTF_IMAGE_AXES];
@@ -139,11 +139,12 @@ typedef struct {
 
 static Filter filter_of(MtfImageNet *net, int groups, int outputs, int inputs,
                         const MtfImageWindow *w) {
-    Filter filter = { .inputs = mtf_graph_size(net->p->b.graph, inputs) };
+    Filter filter = { .inputs = inputs >= 0 ? mtf_graph_size(net->p->b.graph, inputs) : 1 };
     if (groups >= 0)
         mtf_shape_append(&filter.shape, groups);
     mtf_shape_append(&filter.shape, outputs);
-    mtf_shape_append(&filter.shape, inputs);
+    if (inputs >= 0)
+        mtf_shape_append(&filter.shape, inputs);
     for (int i = 0; i < net->axes; i++) {
         g_autofree char *stem = g_strdup_printf("kernel_%s", axis_names[i]);
         filter.kernels[i] = shared_dimension(net, stem, w->kernel[i]);
@@ -226,7 +227,8 @@ static int convolve(MtfImageNet *net, const MtfImage *x, const MtfImage *y,
         return -1;
     if (conv->groups > 1)
         return convolve_groups(net, *x, y, conv);
-    Filter filter = filter_of(net, -1, y->channel_dim, x->channel_dim, &conv->window);
+    int inputs = conv->depthwise ? -1 : x->channel_dim;
+    Filter filter = filter_of(net, -1, y->channel_dim, inputs, &conv->window);
     return apply_filter(net, x, y, conv, &filter);
 }
 
@@ -239,7 +241,8 @@ static int made_channels(MtfImageNet *net, int64_t channels, int read) {
 MtfImage mtf_image_conv(MtfImageNet *net, const char *name, MtfImage x, const MtfImageConv *conv) {
     MtfImage y = x;
     y.channels = conv->channels;
-    y.channel_dim = made_channels(net, conv->channels, x.channel_dim);
+    if (!conv->depthwise)
+        y.channel_dim = made_channels(net, conv->channels, x.channel_dim);
     bool product =
         !conv->transposed && !conv->turns && conv->groups < 2 && is_product(net, &conv->window);
     if (!product && !set_space(net, &y, &conv->window, conv->transposed))

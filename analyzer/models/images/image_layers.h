@@ -53,9 +53,9 @@ MtfImageWindow mtf_image_window(int64_t kernel, int64_t stride, int64_t padding)
 typedef struct {
     int64_t channels; /* made */
     MtfImageWindow window;
-    int64_t groups;          /* 0: 1 */
-    bool bias, norm, active; /* what follows the convolution */
-    bool transposed;
+    int64_t groups;             /* 0: 1 */
+    bool bias, norm, active;    /* what follows the convolution */
+    bool transposed, depthwise; /* each channel by itself, as many as are read */
     bool turns; /* of 1x1: space gets its other names, so that a sum with what was before needs
                    none */
 } MtfImageConv;

@@ -2480,6 +2480,61 @@ def dinov3(w, c, image):
     return plain_norm(w, c, "norm", x)[:1]
 
 
+def resnet(w, c, image):
+    """Stages of blocks of convolutions, by the running statistics of their norms."""
+    def conv(name, x, out, kernel, stride=1, active=True):
+        x = torch.nn.functional.conv2d(x, w(name + ".convolution.weight", out, x.shape[1], kernel, kernel, scale=1 / math.sqrt(x.shape[1]) / kernel),
+                                       stride=stride, padding=kernel // 2)
+        mean, square = w(name + ".normalization.running_mean", out, scale=0.2), w(name + ".normalization.running_var", out, scale=0.1, about=1)
+        scale, bias = w(name + ".normalization.weight", out, scale=0.2, about=1), w(name + ".normalization.bias", out, scale=0.2)
+        y = (x - mean[:, None, None]) / torch.sqrt(square + 1e-5)[:, None, None] * scale[:, None, None] + bias[:, None, None]
+        return torch.relu(y) if active else y
+
+    x = conv("resnet.embedder.embedder", image[None], c["embedding_size"], 7, 2)
+    x = torch.nn.functional.max_pool2d(x, 3, 2, 1)
+    for i, (depth, width) in enumerate(zip(c["depths"], c["hidden_sizes"])):
+        for j in range(depth):
+            p, stride = f"resnet.encoder.stages.{i}.layers.{j}.", 2 if j == 0 and (i > 0 or c["downsample_in_first_stage"]) else 1
+            if c["layer_type"] == "basic":
+                y = conv(p + "layer.1", conv(p + "layer.0", x, width, 3, stride), width, 3, active=False)
+            else:
+                early = c["downsample_in_bottleneck"]
+                y = conv(p + "layer.1", conv(p + "layer.0", x, width // 4, 1, stride if early else 1), width // 4, 3, 1 if early else stride)
+                y = conv(p + "layer.2", y, width, 1, active=False)
+            x = torch.relu(y + (conv(p + "shortcut", x, width, 1, stride, False) if stride > 1 or x.shape[1] != width else x))
+    return linear(w, "classifier.1", x.mean((2, 3)), len(c["id2label"]), True)
+
+
+def convnext(w, c, image):
+    """Convolutions of each channel, norms over channels, a hidden layer of each place, in the second version with a response norm."""
+    kind = c["model_type"] + "."
+
+    def norm(name, x, epsilon=1e-6):
+        return layer_norm(x, w(name + ".weight", x.shape[-1], scale=0.2, about=1), w(name + ".bias", x.shape[-1], scale=0.2), epsilon)
+
+    def conv(name, x, out, kernel, stride, padding=0, groups=1):
+        weight = w(name + ".weight", out, x.shape[-1] // groups, kernel, kernel, scale=0.2)
+        y = torch.nn.functional.conv2d(x.permute(2, 0, 1)[None], weight, w(name + ".bias", out, scale=0.3), stride=stride, padding=padding, groups=groups)
+        return y[0].permute(1, 2, 0)
+
+    x = norm(kind + "embeddings.layernorm", conv(kind + "embeddings.patch_embeddings", image.permute(1, 2, 0), c["hidden_sizes"][0],
+                                                 c["patch_size"], c["patch_size"]))
+    for i, (depth, width) in enumerate(zip(c["depths"], c["hidden_sizes"])):
+        p = f"{kind}encoder.stages.{i}."
+        if i > 0:
+            x = conv(p + "downsampling_layer.1", norm(p + "downsampling_layer.0", x), width, 2, 2)
+        for j in range(depth):
+            q = f"{p}layers.{j}."
+            y = gelu(linear(w, q + "pwconv1", norm(q + "layernorm", conv(q + "dwconv", x, width, 7, 1, 3, width)), 4 * width, True))
+            if kind == "convnextv2.":
+                length = torch.sqrt((y * y).sum((0, 1)))
+                scale, bias = (w(f"{q}grn.{n}", 1, 1, 1, 4 * width, scale=0.3)[0] for n in ("weight", "bias"))
+                y = scale * y * (length / (length.mean() + 1e-6)) + bias + y
+            y = linear(w, q + "pwconv2", y, width, True)
+            x = x + (y * w(q + "layer_scale_parameter", width, scale=0.3, about=1) if c.get("layer_scale_init_value") else y)
+    return linear(w, "classifier", norm(kind + "layernorm", x.mean((0, 1))[None], c["layer_norm_eps"]), len(c["id2label"]), True)
+
+
 def by_probe(w, c, p, x):
     """What one learned query finds, and what a hidden layer makes of it."""
     h, n, f = c["hidden_size"], c["num_attention_heads"], c["intermediate_size"]
@@ -2661,6 +2716,11 @@ BART = {"d_model": 24, "encoder_layers": 2, "decoder_layers": 1, "encoder_attent
 
 PICTURE = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 3, "image_size": 12,
            "patch_size": 4, "num_channels": 3, "layer_norm_eps": 1e-5}
+RESNET = {"num_channels": 3, "embedding_size": 8, "hidden_sizes": [16, 24, 32], "depths": [2, 1, 2], "layer_type": "bottleneck",
+          "hidden_act": "relu", "downsample_in_first_stage": False, "downsample_in_bottleneck": False, "image_size": 32,
+          "id2label": {str(i): "x" for i in range(7)}}
+CONVNEXT = {"num_channels": 3, "hidden_sizes": [8, 16, 24], "depths": [1, 2, 1], "num_stages": 3, "patch_size": 2, "image_size": 24,
+            "hidden_act": "gelu", "layer_norm_eps": 1e-12, "drop_path_rate": 0.1, "id2label": {str(i): "x" for i in range(7)}}
 SEVEN = {"id2label": {str(i): "x" for i in range(7)}}
 
 
@@ -3090,6 +3150,11 @@ MODELS = {
                           "use_absolute_position_embeddings": True}),
     "dinov3_vit": (dinov3, {**PICTURE, "num_register_tokens": 3, "use_gated_mlp": False, "rope_theta": 100.0, "hidden_act": "gelu"}),
     "dinov3_vit-gated": (dinov3, {**PICTURE, "num_register_tokens": 2, "use_gated_mlp": True, "rope_theta": 100.0, "hidden_act": "silu"}),
+    "resnet": (resnet, RESNET),
+    "resnet-basic": (resnet, {**RESNET, "layer_type": "basic", "downsample_in_first_stage": True, "image_size": 37}),
+    "resnet-early": (resnet, {**RESNET, "downsample_in_bottleneck": True, "depths": [1, 1], "hidden_sizes": [16, 24]}),
+    "convnext": (convnext, {**CONVNEXT, "layer_scale_init_value": 1e-6}),
+    "convnextv2": (convnext, {**CONVNEXT, "image_size": 22}),
     "dinov2": (dinov2, {**PICTURE, **SEVEN, "mlp_ratio": 2, "use_swiglu_ffn": True, "layerscale_value": 1.0, "out_indices": [2]}),
     "dinov2_with_registers": (dinov2, {**PICTURE, **SEVEN, "mlp_ratio": 2, "use_swiglu_ffn": False, "num_register_tokens": 3}),
     "clip_text_model": (text_tower, {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 3, "vocab_size": 60,
@@ -3152,8 +3217,9 @@ def write(folder, kind):
     config = {"model_type": type_of(kind), **config}
     os.makedirs(folder, exist_ok=True)
     weights, generator = Weights(config.get("quantization_config"), kind == "bert-tokens"), torch.Generator().manual_seed(3)
-    if compute in (vit, beit, dinov2, dinov3, tower):
-        image = torch.randn(PICTURE["num_channels"], PICTURE["image_size"], PICTURE["image_size"], generator=generator)
+    if compute in (vit, beit, dinov2, dinov3, tower, resnet, convnext):
+        side = config.get("image_size", PICTURE["image_size"])
+        image = torch.randn(PICTURE["num_channels"], side, side, generator=generator)
         logits = compute(weights, config, image)
         numpy.save(os.path.join(folder, "in-image.npy"), image[None].numpy().astype("float32"))
         numpy.save(os.path.join(folder, "in-labels.npy"), numpy.zeros(1, "int32"))
