@@ -458,7 +458,7 @@ MtfGraph *mtf_architecture_build(const MtfArchitecture *network, GError **error)
                       .mask = -1,
                       .source_mask = -1,
                       .token_scale = -1,
-                      .routing_loss = -1 };
+                      .routed = MTF_NOTHING_ROUTED };
     m.batch = mtf_parts_dimension(m.p, "batch", network->batch);
     m.d_model = mtf_parts_dimension(m.p, "d_model", network->d_model);
     m.d_embed = m.d_model;

@@ -74,7 +74,6 @@ static const char *const harmless[] = { "_attn_implementation_autoset",
                                         "output_attentions",
                                         "output_hidden_states",
                                         "output_past",
-                                        "output_router_logits",
                                         "output_scores",
                                         "pad_token_id",
                                         "pooler_fc_size",
@@ -89,7 +88,6 @@ static const char *const harmless[] = { "_attn_implementation_autoset",
                                         "repetition_penalty",
                                         "return_dict",
                                         "return_dict_in_generate",
-                                        "router_aux_loss_coef",
                                         "sep_token_id",
                                         "seq_aux",
                                         "summary_activation",
@@ -421,6 +419,14 @@ static void check_learned_activation(MtfConfig *c, const MtfStack *s) {
         mtf_config_fail(c, "hidden_act", "xielu is supported for model type apertus alone");
 }
 
+/* Where the scores of routers are asked for, transformers adds what balances experts to the loss. */
+static void read_balance(MtfConfig *c, MtfStack *s) {
+    bool asked = mtf_config_flag(c, "output_router_logits", false);
+    double coefficient = mtf_config_number(c, "router_aux_loss_coef", 0.001);
+    if (asked && s->experts > 0 && s->routing.auxiliary == 0)
+        s->routing.auxiliary = MAX(0, coefficient);
+}
+
 bool mtf_architecture_config_read(const MtfJson *root, MtfArchitecture *network,
                                   GPtrArray *left_out, GError **error) {
     const char *name;
@@ -442,6 +448,7 @@ bool mtf_architecture_config_read(const MtfJson *root, MtfArchitecture *network,
     type->read(&config, network);
     mtf_decoder_head(&config, network);
     check_learned_activation(&config, &network->decoder);
+    read_balance(&config, &network->decoder);
     drop_nothing_unsaid(&network->dropout);
     for (bool more = !config.failed && mtf_json_first(text, &value); more;
          more = mtf_json_next(&value))

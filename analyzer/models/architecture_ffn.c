@@ -181,10 +181,7 @@ static Experts route(MtfAssembly *m, int x) {
     add_groups(m, &routing, &e.dims);
     e.routed = mtf_route(m->p, &routing, &e.dims, scores_of(m, e.dims.experts, routed_by(m, x)));
     scale_gates(m, &e);
-    if (e.routed.loss >= 0)
-        m->routing_loss = m->routing_loss < 0 ? e.routed.loss
-                                              : mtf_parts_add(m->p, "routing_loss_sum",
-                                                              m->routing_loss, e.routed.loss);
+    mtf_routed_add(m->p, &m->routed, &e.routed);
     return e;
 }
 

@@ -89,14 +89,15 @@ void mtf_assembly_lose(MtfAssembly *m, int logits, int targets) {
     int losses =
         mtf_parts_apply_shape_to(m->p, MTF_OP_SOFTMAX_CROSS_ENTROPY, "losses", &shape,
                                  counted >= 0 ? 3 : 2, (int[]){ logits, targets, counted });
-    bool routes = m->routing_loss >= 0;
+    int routing_loss = mtf_routed_loss(m->p, &m->routed);
+    bool routes = routing_loss >= 0;
     if (counted >= 0 && !routes) {
         m->p->b.graph->loss = mean_of_counted(m, losses, counted);
         return;
     }
     int loss = mtf_parts_apply(m->p, MTF_OP_REDUCE_MEAN, routes ? "prediction_loss" : "loss",
                                &(MtfShape){ 0 }, losses, -1);
-    m->p->b.graph->loss = routes ? mtf_parts_add(m->p, "loss", loss, m->routing_loss) : loss;
+    m->p->b.graph->loss = routes ? mtf_parts_add(m->p, "loss", loss, routing_loss) : loss;
 }
 
 /* ---- Classes of the whole --------------------------------------------------------------------- */

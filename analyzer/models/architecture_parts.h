@@ -34,7 +34,7 @@ typedef struct {
         grid_rows;        /* of places on a picture's grid (mixers/picture_grid.c) */
     int segments, places; /* of packed rows: which piece a position is of, and where in it; or -1 */
     int position_table;   /* the last one; or -1 */
-    int routing_loss;     /* of all layers with experts so far; or -1 */
+    MtfRoutedSum routed;  /* of all layers with experts so far */
     int mask, source_mask; /* added to scores of itself and of the source; or -1 */
     int near;              /* that mask for layers which look at what is near alone; or -1 */
 } MtfAssembly;

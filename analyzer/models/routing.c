@@ -143,29 +143,25 @@ static int share(const Route *r) {
 
 /* ---- Losses ---------------------------------------------------------------------------------- */
 
-/* How many tokens of a group chose each expert, in `shape`. */
-static int count_choices(const Route *r, const MtfShape *shape) {
+/* How many tokens of a group chose each expert, in `shape`, each counted as `one`. */
+static int count_choices(const Route *r, const MtfShape *shape, double one) {
     MtfShape tokens = shape_of(r, r->shares);
     mtf_shape_remove(&tokens, r->dims->experts);
     int chosen = r->choice;
     if (r->convention->balance == MTF_BALANCE_FIRST)
         chosen = mtf_parts_apply(r->p, MTF_OP_ARGMAX, "first", &tokens, r->shares, -1);
     MtfShape each = shape_of(r, chosen);
-    r->p->b.attributes.value = 1;
-    int one = mtf_parts_apply_shaped(r->p, MTF_OP_CONSTANT, "one", &each);
-    return mtf_parts_apply(r->p, MTF_OP_SCATTER_ADD, "chosen_by", shape, chosen, one);
+    r->p->b.attributes.value = one;
+    int counted = mtf_parts_apply_shaped(r->p, MTF_OP_CONSTANT, "one", &each);
+    return mtf_parts_apply(r->p, MTF_OP_SCATTER_ADD, "chosen_by", shape, chosen, counted);
 }
 
 /* Coefficient E sum f P = coefficient E^2 mean(counts P) / (S k). */
 static int balance(const Route *r) {
-    MtfShape groups = shape_of(r, r->shares), only = { 1, { r->dims->experts } };
+    MtfShape groups = shape_of(r, r->shares);
     mtf_shape_remove(&groups, r->dims->tokens);
-    bool whole = r->convention->balance == MTF_BALANCE_SUM;
-    int count = count_choices(r, &groups);
-    if (whole)
-        count = mtf_parts_apply(r->p, MTF_OP_REDUCE_MEAN, "chosen_by_all", &only, count, -1);
-    int mean = mtf_parts_apply(r->p, MTF_OP_REDUCE_MEAN, "share_mean", whole ? &only : &groups,
-                               r->shares, -1);
+    int count = count_choices(r, &groups, 1);
+    int mean = mtf_parts_apply(r->p, MTF_OP_REDUCE_MEAN, "share_mean", &groups, r->shares, -1);
     int product = mtf_parts_apply(r->p, MTF_OP_MULTIPLY, "balance", NULL, count, mean);
     int loss =
         mtf_parts_apply(r->p, MTF_OP_REDUCE_MEAN, "balance_mean", &(MtfShape){ 0 }, product, -1);
@@ -175,6 +171,17 @@ static int balance(const Route *r) {
     return scaled(r, "balance_loss",
                   r->routing->auxiliary * experts * experts / size_of(r, r->dims->tokens) / each,
                   loss);
+}
+
+/* The shares f of the whole batch's tokens that chose each expert, and the mean share P of each. */
+static void share_over_all(const Route *r, MtfRouted *routed) {
+    MtfShape groups = shape_of(r, r->shares), only = { 1, { r->dims->experts } };
+    mtf_shape_remove(&groups, r->dims->tokens);
+    int f = count_choices(r, &groups, 1 / size_of(r, r->dims->tokens));
+    routed->chosen = mtf_parts_apply(r->p, MTF_OP_REDUCE_MEAN, "chosen_by_all", &only, f, -1);
+    routed->shares = mtf_parts_apply(r->p, MTF_OP_REDUCE_MEAN, "share_mean", &only, r->shares, -1);
+    routed->balance =
+        r->routing->auxiliary * size_of(r, r->dims->experts) * size_of(r, r->dims->experts);
 }
 
 static int z_loss(const Route *r) {
@@ -187,11 +194,39 @@ static int z_loss(const Route *r) {
     return scaled(r, "z_loss", r->routing->z_loss, mean);
 }
 
-static int add_losses(const Route *r) {
+static void add_losses(const Route *r, MtfRouted *routed) {
     bool balances = r->routing->auxiliary > 0 && r->convention->balance != MTF_BALANCE_NONE;
-    int a = balances ? balance(r) : -1;
+    bool over_all = balances && r->convention->balance == MTF_BALANCE_SUM;
+    if (over_all)
+        share_over_all(r, routed);
+    int a = balances && !over_all ? balance(r) : -1;
     int z = r->routing->z_loss > 0 ? z_loss(r) : -1;
-    return a >= 0 && z >= 0 ? mtf_parts_add(r->p, "routing_loss", a, z) : MAX(a, z);
+    routed->loss = a >= 0 && z >= 0 ? mtf_parts_add(r->p, "routing_loss", a, z) : MAX(a, z);
+}
+
+static int add_up(MtfParts *parts, const char *name, int sum, int more) {
+    return sum < 0 ? more : more < 0 ? sum : mtf_parts_add(parts, name, sum, more);
+}
+
+void mtf_routed_add(MtfParts *parts, MtfRoutedSum *sum, const MtfRouted *routed) {
+    sum->loss = add_up(parts, "routing_loss_sum", sum->loss, routed->loss);
+    sum->chosen = add_up(parts, "chosen_by_all_sum", sum->chosen, routed->chosen);
+    sum->shares = add_up(parts, "share_mean_sum", sum->shares, routed->shares);
+    sum->balance = routed->balance > 0 ? routed->balance : sum->balance;
+    sum->layers += routed->chosen >= 0;
+}
+
+/* Coefficient E sum f P = coefficient E^2 mean(f P), f and P the means of all layers' tokens. */
+int mtf_routed_loss(MtfParts *parts, const MtfRoutedSum *sum) {
+    if (sum->chosen < 0)
+        return sum->loss;
+    int product =
+        mtf_parts_apply(parts, MTF_OP_MULTIPLY, "routing_balance", NULL, sum->chosen, sum->shares);
+    int mean = mtf_parts_apply(parts, MTF_OP_REDUCE_MEAN, "routing_balance_mean", &(MtfShape){ 0 },
+                               product, -1);
+    parts->b.attributes.factor = sum->balance / (double)(sum->layers * sum->layers);
+    int loss = mtf_parts_apply(parts, MTF_OP_SCALE, "routing_balance_loss", NULL, mean, -1);
+    return add_up(parts, "routing_loss", sum->loss, loss);
 }
 
 /* ---- Choices --------------------------------------------------------------------------------- */
@@ -405,7 +440,9 @@ MtfRouted mtf_route(MtfParts *parts, const MtfRouting *routing, const MtfRouting
     int best = mtf_parts_apply(parts, MTF_OP_TOP_K, "chosen", NULL, compared, -1);
     r.choice = best < 0 ? -1 : best + 1;
     int chosen = best < 0 ? -1 : gates_of(&r, best);
-    MtfRouted routed = { .gate = chosen, .choice = r.choice, .expert = -1, .loss = -1 };
+    MtfRouted routed = {
+        .gate = chosen, .choice = r.choice, .expert = -1, .loss = -1, .chosen = -1, .shares = -1
+    };
     if (chosen < 0)
         return routed;
     if (gates == MTF_GATES_CHOSEN)
@@ -417,6 +454,6 @@ MtfRouted mtf_route(MtfParts *parts, const MtfRouting *routing, const MtfRouting
         routed.expert = find_experts(&r, routed.slot);
     if (gates == MTF_GATES_KEPT)
         routed.gate = normalise(&r, kept_gates(&r, chosen, routed.slot), true);
-    routed.loss = add_losses(&r);
+    add_losses(&r, &routed);
     return routed;
 }

@@ -28,7 +28,7 @@
  * With f_e the share of tokens that chose expert e and P_e its mean share of the softmax, the
  * auxiliary loss is its coefficient times E sum f_e P_e: f of first choices (first) or of all,
  * divided by k (all), and by the number of layers with experts, whose losses are added up (layers), group by
- * group and then their mean; or of all, not divided, over the whole batch (sum). The z loss is its coefficient
+ * group and then their mean; or of all, not divided, over the whole batch and all layers (sum). The z loss is its coefficient
  * times the mean of (log sum e^score)^2.
  *
  * The gates of a token are the shares of what it chose, as they are, or divided by their sum: of all that it
@@ -122,10 +122,29 @@ typedef struct {
     int slot;   /* likewise */
     int expert; /* [groups, rows]: whose each row is; -1 with a capacity */
     int loss;   /* a number to be added to the loss, or -1 */
+    /* Where balance is of all layers together: f and P of this one, [experts], and the coefficient
+     * times the experts squared; or -1, -1 and 0. */
+    int chosen, shares;
+    double balance;
 } MtfRouted;
+
+/* What layers with experts lose, as far as they are added up. */
+typedef struct {
+    int loss, chosen, shares; /* as MtfRouted's */
+    double balance;
+    int64_t layers; /* that `chosen` and `shares` are of */
+} MtfRoutedSum;
+
+#define MTF_NOTHING_ROUTED ((MtfRoutedSum){ .loss = -1, .chosen = -1, .shares = -1 })
 
 /* Routes tokens by their scores; names of what is built are those of the part that is entered. */
 MtfRouted mtf_route(MtfParts *parts, const MtfRouting *routing, const MtfRoutingDims *dims,
                     int scores);
+
+/* Adds what a layer loses to what layers before it lost. */
+void mtf_routed_add(MtfParts *parts, MtfRoutedSum *sum, const MtfRouted *routed);
+
+/* What all layers lose; -1: nothing. */
+int mtf_routed_loss(MtfParts *parts, const MtfRoutedSum *sum);
 
 #endif

@@ -102,3 +102,20 @@ TEST(what_routers_read_is_jittered_in_training) {
                          cases[i].of_experts ? trained->outputs[0] : trained->inputs[1]);
     }
 }
+
+/* As transformers: the coefficient times the experts squared over the square of the layers, here 0.5 x 16 / 1. */
+TEST(experts_are_balanced_where_the_scores_of_routers_are_asked_for) {
+    for (int asked = 0; asked < 2; asked++) {
+        g_autofree char *text =
+            g_strdup_printf("{\"model_type\":\"mixtral\"," EXPERTS
+                            "\"router_aux_loss_coef\":0.5,\"output_router_logits\":%s}",
+                            asked ? "true" : "false");
+        g_autoptr(MtfGraph) graph = import("balanced", text);
+        bool balanced = mtf_graph_find_tensor(graph, "routing_balance_loss") >= 0;
+        assert_true(balanced == asked);
+        if (asked)
+            assert_true(
+                find_operation(graph, MTF_OP_SCALE, "routing_balance_loss")->attributes.factor ==
+                8);
+    }
+}

@@ -13,6 +13,7 @@ typedef struct {
     MtfGraph *graph;
     MtfReference *reference;
     MtfRouted routed;
+    int lost; /* what such a layer loses; or -1 */
     int tokens, experts, choices;
 } Group;
 
@@ -39,6 +40,9 @@ static Group route_in_step(MtfRouting routing, int tokens, const double *scores,
     MtfShape shape = { 2, { dims.tokens, dims.experts } };
     int x = mtf_parts_variable(p, "scores", &shape, MTF_INIT_CONSTANT, 0);
     group.routed = mtf_route(p, &routing, &dims, x);
+    MtfRoutedSum sum = MTF_NOTHING_ROUTED;
+    mtf_routed_add(p, &sum, &group.routed);
+    group.lost = mtf_routed_loss(p, &sum);
     g_autoptr(GError) error = NULL;
     group.graph = mtf_parts_end(p, &error);
     if (group.graph == NULL)
@@ -77,7 +81,7 @@ static int place_of(const Group *group, int capacity, int token, int expert, dou
 }
 
 static double loss(const Group *group) {
-    return group->reference->values[group->routed.loss][0];
+    return group->reference->values[group->lost][0];
 }
 
 /* scores[s][e] = ((7 s + 5 e + 3 s e) mod 11) / 4 + e / 16. */
@@ -355,7 +359,7 @@ TEST(experts_choose_their_tokens) {
                            .capacity_factor = 1,
                            .auxiliary = 1 };
     Group group = route(routing, 8, scores);
-    assert_int_equal(group.routed.loss, -1);
+    assert_int_equal(group.lost, -1);
     for (int e = 0; e < 4; e++)
         for (int s = 0, place = 0; s < 8; s++) {
             int better = 0;
@@ -393,6 +397,50 @@ TEST(losses_balance_as_each_convention_says) {
         assert_true(fabs(loss(&group) - cases[i].loss) < 1e-6);
         group_clear(&group);
     }
+}
+
+/* Scores of two layers, the second those of the first backwards. Computed apart over the 16 tokens of both, as
+ * transformers does. */
+TEST(mixtral_balances_the_tokens_of_all_layers_together) {
+    double scores[2][8 * 4], f[4] = { 0 }, mean[4] = { 0 }, share[4];
+    int best[4];
+    fill_eight(scores[0]);
+    for (int i = 0; i < 32; i++)
+        scores[1][i] = scores[0][31 - i];
+    MtfParts *p = mtf_parts_new();
+    MtfRouting routing = { .convention = "mixtral", .experts = 4, .choices = 2, .auxiliary = 1 };
+    MtfRoutingDims dims = { .tokens = mtf_parts_dimension(p, "tokens", 8),
+                            .experts = mtf_parts_dimension(p, "experts", 4),
+                            .choices = mtf_parts_dimension(p, "choices", 2),
+                            .places = mtf_parts_dimension(p, "places", 16) };
+    MtfShape shape = { 2, { dims.tokens, dims.experts } };
+    MtfRoutedSum sum = MTF_NOTHING_ROUTED;
+    int x[2];
+    for (int layer = 0; layer < 2; layer++) {
+        mtf_parts_enter(p, layer == 0 ? "first" : "second");
+        x[layer] = mtf_parts_variable(p, "scores", &shape, MTF_INIT_CONSTANT, 0);
+        MtfRouted routed = mtf_route(p, &routing, &dims, x[layer]);
+        mtf_routed_add(p, &sum, &routed);
+        mtf_parts_leave(p);
+        for (int s = 0; s < 8; s++) {
+            rank_experts(scores[layer] + 4 * s, share, best);
+            f[best[0]] += 1 / 16.0;
+            f[best[1]] += 1 / 16.0;
+            for (int e = 0; e < 4; e++)
+                mean[e] += share[e] / 16;
+        }
+    }
+    int lost = mtf_routed_loss(p, &sum);
+    g_autoptr(MtfGraph) graph = mtf_parts_end(p, NULL);
+    MtfReference *reference = mtf_reference_new(graph, 1);
+    double wanted = 0;
+    for (int layer = 0; layer < 2; layer++)
+        memcpy(reference->values[x[layer]], scores[layer], sizeof scores[layer]);
+    mtf_reference_run(reference, 0);
+    for (int e = 0; e < 4; e++)
+        wanted += 4 * f[e] * mean[e];
+    assert_true(fabs(reference->values[lost][0] - wanted) < 1e-9);
+    mtf_reference_free(reference);
 }
 
 /* Layers' losses are added up: megablocks' together are as large as one layer's. */
