@@ -3,6 +3,7 @@
 
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
+#include "reports/drawing/view_branches.h"
 #include "reports/drawing/view_groups.h"
 #include "reports/facts/answer.h"
 #include "reports/markup/markup.h"
@@ -15,6 +16,7 @@
 #include <stdlib.h>
 
 #define COLUMNS 2     /* of what no arrow joins */
+#define BRANCHES 2    /* that go on, beside each other */
 #define STRAIGHT "8"  /* how much straighter arrows are to what goes on than to what ends */
 #define ROWS_SHOWN 8  /* of a box: the norm of all gradients takes a hundred */
 #define NAMES_TOLD 12 /* of boxes that are alike, in a tooltip */
@@ -484,6 +486,15 @@ static void stack_ends(const Drawing *drawing) {
     }
 }
 
+static void stack_branches(const Drawing *drawing) {
+    g_autoptr(GArray) places = mtf_view_branches(drawing->view, BRANCHES);
+    for (guint i = 0; i < places->len; i++) {
+        const MtfViewPlace *place = &g_array_index(places, MtfViewPlace, i);
+        if (is_drawn(drawing, place->upper) && is_drawn(drawing, place->lower))
+            set_below(drawing, place->upper, place->lower);
+    }
+}
+
 /* Lines of text, of boxes below each other. */
 static int height_of(const Drawing *drawing, const MtfViewGroup *group) {
     int lines = 0;
@@ -558,8 +569,10 @@ static void draw(Drawing *drawing) {
     for (guint i = 0; i < view->arrows->len; i++)
         if (is_drawn(drawing, g_array_index(view->arrows, MtfViewArrow, i).from))
             draw_arrow(drawing, &g_array_index(view->arrows, MtfViewArrow, i));
-    if (!drawing->style->titled) /* among clusters it would cost dot seconds */
+    if (!drawing->style->titled) { /* among clusters it would cost dot seconds */
         stack_ends(drawing);
+        stack_branches(drawing);
+    }
     for (int i = 0; i < (int)view->sections->len; i++)
         set_in_columns(drawing, i);
 }

@@ -255,8 +255,8 @@ static void add_row(GString *page, const MtfStepFacts *facts, const Point *point
                point->number, point->name, kinds[point->kind], memory, time,
                chosen > 0 ? point->seconds / chosen : 0, fits ? "" : "does not fit",
                point->drawn ? ""
-               : fits       ? "far off"
-                            : ", far off");
+               : fits       ? "not drawn"
+                            : ", not drawn");
 }
 
 static void add_table(GString *page, const MtfStepFacts *facts, const GArray *points) {
@@ -274,12 +274,15 @@ void mtf_page_frontier(GString *page, const MtfStepFacts *facts) {
     bool frontier =
         cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(facts->plan->search, "frontier")) > 0;
     if (points->len > 1) {
-        mtf_markup(page,
-                   "<p>Circles%s squares layouts that rules or hands make: data parallelism, "
-                   "Mesh-TensorFlow's, Megatron's, ZeRO's, where they apply.</p>",
-                   frontier ? " are the best found under a row of memory limits (no slower to the "
-                              "right of the line),"
-                            : " are this plan,");
+        mtf_markup(
+            page,
+            "<p>Circles%s squares layouts that rules or hands make: data parallelism, "
+            "Mesh-TensorFlow's, Megatron's, ZeRO's, where they apply. Not drawn is what takes "
+            "over %g times this plan's step or %d times its memory.</p>",
+            frontier ? " are the best found under a row of memory limits (no slower to the "
+                       "right of the line),"
+                     : " are this plan,",
+            FAR_SECONDS, FAR_BYTES);
         draw(page, facts, points);
         add_table(page, facts, points);
     }

@@ -250,7 +250,7 @@ TEST(the_frontier_is_drawn_where_it_was_searched) {
     assert_int_equal(times_found(page, "<g class=\"of-known\">"), 1);
     assert_int_equal(times_found(page, "<g class=\"of-chosen\">"), 1);
     assert_non_null(strstr(found.text->str, "by <hand>by hand or rule"));
-    assert_non_null(strstr(found.text->str, "100.000 ×far off"));
+    assert_non_null(strstr(found.text->str, "100.000 ×not drawn"));
     clear_found(&found);
 }
 
