@@ -92,11 +92,23 @@ void mtf_dependences_free(MtfDependences *dependences) {
 
 /* ---- Stretches ----------------------------------------------------------------------------- */
 
+/* Whether it is part of what is worked out for all gradients together, and no gradient. */
+static bool is_of_all_gradients(const MtfProgram *program, int index) {
+    const MtfGraph *graph = program->graph;
+    int operation = mtf_program_instruction(program, index)->operation;
+    const MtfOperation *op = operation >= 0 ? mtf_graph_operation(graph, operation) : NULL;
+    return op != NULL && op->phase == MTF_PHASE_CLIP &&
+           mtf_graph_gradient_of(graph, op->outputs[0]) < 0;
+}
+
 void mtf_program_segments(const MtfProgram *program, int ends[MTF_SEGMENTS]) {
     int n = mtf_program_length(program), forward = mtf_program_forward(program), loss = n;
+    int clipped = n;
     while (loss > 0 && !mtf_program_writes_loss(program, loss - 1))
         loss--;
-    int points[MTF_SEGMENTS] = { forward, loss, program->weight_gradients, program->n_repeated, n };
+    while (clipped > program->n_repeated && !is_of_all_gradients(program, clipped - 1))
+        clipped--;
+    int points[] = { forward, loss, program->weight_gradients, program->n_repeated, clipped, n };
     for (int s = 0; s < MTF_SEGMENTS; s++) {
         int least = s;
         for (int i = s + 1; i < MTF_SEGMENTS; i++)

@@ -7,10 +7,11 @@
  * An instruction depends on the earlier ones that write what it reads, or read or write what it
  * writes. Nothing crosses from one *segment* of the program to the next:
  *
- *     forward operations | … until the loss stands | backward, updates | [ once a step ]
+ *     forward operations | … until the loss stands | backward, updates | [ once a step … for clipping | updates ]
  *
- * since evaluation runs the front alone, a step that fails stops before the first update, and what
- * micro-batches repeat stays apart from what follows them. The order is part of the layout, and the
+ * since evaluation runs the front alone, a step that fails stops before the first update, what
+ * micro-batches repeat stays apart from what follows them, and of what is worked out once for all
+ * gradients (sums of squares) stages ask each other before any of them updates a variable. The order is part of the layout, and the
  * same on all ranks, so exchanges meet. */
 #ifndef MTF_PROGRAM_ORDER_H
 #define MTF_PROGRAM_ORDER_H
@@ -33,7 +34,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfDependences, mtf_dependences_free)
 
 /* Segment s is instructions [ends[s - 1], ends[s]) of the program, from 0 to its length; some may
  * be empty. */
-#define MTF_SEGMENTS 5
+#define MTF_SEGMENTS 6
 void mtf_program_segments(const MtfProgram *program, int ends[MTF_SEGMENTS]);
 
 /* Whether the program, written in the order of its operations, may be put in that order. `order`

@@ -2,9 +2,13 @@
 #include "tests/support/cmocka.h"
 
 #include "analyzer/training/training_graph.h"
+#include "layouts/execution/executed_graph.h"
 #include "layouts/graph_file/graph_json.h"
 #include "layouts/program/program_order.h"
+#include "tests/support/cases/parse_graph.h"
 #include "tests/support/cases/random_layout.h"
+
+#include <string.h>
 
 /* Numbers 0 to n - 1, of which a few or all change places. */
 static int *random_order(GRand *random, int n) {
@@ -37,4 +41,56 @@ TEST(every_instruction_stands_where_the_order_puts_it) {
             assert_memory_equal(mtf_program_instruction(program, i), &written[order[i]],
                                 sizeof(MtfInstruction));
     }
+}
+
+/* A mean is kept beside two gradients that are clipped, in two micro-batches. */
+static MtfGraph *clipped_graph(void) {
+    static const char text[] =
+        "{'meshtf_graph': 1, 'name': 'kept', 'dimensions': {'batch': 4, 'd': 2},"
+        " 'inputs': [{'name': 'x', 'dims': ['batch', 'd'], 'feed': 'features'}],"
+        " 'variables': [{'name': 'v', 'dims': ['d'], 'init': 'ones'}, {'name': 'w', 'dims': ['d'], 'init': 'ones'},"
+        "               {'name': 'kept', 'dims': ['d'], 'init': 'zeros', 'frozen': true}],"
+        " 'operations': [{'name': 'mean', 'op': 'reduce_mean', 'inputs': ['x'], 'dims': ['d']},"
+        "                {'name': 'y', 'op': 'add', 'inputs': ['x', 'v', 'kept']},"
+        "                {'name': 'z', 'op': 'multiply', 'inputs': ['y', 'w']},"
+        "                {'name': 'zz', 'op': 'square', 'inputs': ['z']},"
+        "                {'name': 'loss', 'op': 'reduce_mean', 'inputs': ['zz'], 'dims': []}],"
+        " 'updates': [{'variable': 'kept', 'value': 'mean'}], 'loss': 'loss',"
+        " 'optimizer': {'kind': 'sgd', 'rate': 0.1, 'clip_norm': 1}}";
+    MtfGraph *forward = mtf_test_graph(text);
+    MtfGraph *graph = mtf_training_graph(forward, NULL);
+    MtfDivision halves = { .microbatches = 2, .batch = mtf_graph_find_dimension(graph, "batch") };
+    assert_true(mtf_graph_execute(graph, &halves, &(MtfKept){ 0 }, 1, NULL));
+    mtf_graph_free(forward);
+    return graph;
+}
+
+/* The first instruction that works out the tensor of that name. */
+static int making(const MtfProgram *program, const char *tensor) {
+    int operation =
+        mtf_graph_tensor(program->graph, mtf_graph_find_tensor(program->graph, tensor))->producer;
+    int i = 0;
+    while (mtf_program_instruction(program, i)->operation != operation)
+        i++;
+    return i;
+}
+
+/* What clipping asks of all gradients stages tell each other before any updates a variable: if one of them waited with
+ * its sum until it had kept its mean, all would wait for each other. */
+TEST(no_variable_is_written_ahead_of_what_clipping_asks_for) {
+    g_autoptr(MtfGraph) graph = clipped_graph();
+    g_autoptr(MtfLayout) layout = mtf_layout_new(graph, &(MtfMesh){ 0 });
+    g_autoptr(MtfProgram) program = mtf_program_emit(graph, layout);
+    int n = mtf_program_length(program), sum = making(program, "clip/square/v");
+    int kept = making(program, "next/kept");
+    assert_true(program->n_repeated <= sum && sum < kept);
+    g_autofree int *order = g_new(int, n);
+    for (int i = 0; i < n; i++)
+        order[i] = i <= sum || i > kept ? i : i == sum + 1 ? kept : i - 1;
+    g_autoptr(GError) error = NULL;
+    assert_false(mtf_order_check(program, order, &error));
+    assert_non_null(strstr(error->message, "out of its part of the step"));
+    for (int i = 0; i < n; i++)
+        order[i] = i;
+    assert_true(mtf_order_check(program, order, NULL));
 }

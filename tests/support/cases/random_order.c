@@ -36,13 +36,24 @@ static bool writes_loss(const MtfProgram *program, int index) {
     return false;
 }
 
+/* Whether it is worked out once for all gradients together. */
+static bool is_for_clipping(const MtfProgram *program, int index) {
+    const MtfOperation *op =
+        mtf_graph_operation(program->graph, mtf_program_instruction(program, index)->operation);
+    return index >= program->n_repeated && op->phase == MTF_PHASE_CLIP &&
+           op->origin != MTF_ORIGIN_GRADIENT;
+}
+
 int mtf_part_of_step(const MtfProgram *program, int instruction) {
-    bool forward = true, before_loss = false;
+    bool forward = true, before_loss = false, clips = false;
     for (int i = 0; i <= instruction; i++)
         forward &= is_forward(program, i);
     for (int i = instruction; i < mtf_program_length(program); i++)
+        clips |= is_for_clipping(program, i);
+    for (int i = instruction; i < mtf_program_length(program); i++)
         before_loss |= program->graph->loss >= 0 && writes_loss(program, i);
-    return (forward ? 0 : 1) + (before_loss ? 0 : 2) + (instruction < program->n_repeated ? 0 : 4);
+    return (forward ? 0 : 1) + (before_loss ? 0 : 2) + (instruction < program->n_repeated ? 0 : 4) +
+           (clips ? 0 : 8);
 }
 
 /* Whether nothing may go from one side of a pair of neighbours to the other: parts end between them, or one is
