@@ -182,29 +182,71 @@ static int put_layers(MtfDraw *draw, const Layer *layer, int count, int given) {
 
 /* ---- What it is trained by ------------------------------------------------------------------- */
 
-static void add_loss(MtfDraw *draw, int y) {
-    MtfShape all = *shape_of(draw, y), scalar = { 0 };
-    MtfDtype dtype = draw->options->dtype;
-    int last = all.dims[all.rank - 1], losses;
+static int constant(MtfDraw *draw, double value) {
+    MtfShape scalar = { 0 };
+    MtfAttributes attributes = MTF_NO_ATTRIBUTES;
+    attributes.value = value;
+    return emit(draw, (MtfNewOperation){
+                          .kind = MTF_OP_CONSTANT, .shape = &scalar, .attributes = attributes });
+}
+
+/* Labels from -1 on, by what an input holds; those of -1 are to count nothing: `*counts` is 0 there, else 1. */
+static int labels_some_ignored(MtfDraw *draw, const MtfShape *shape, int64_t classes, int *counts) {
+    int goal = mtf_graph_add_input(draw->graph, "goal", shape, draw->options->dtype,
+                                   MTF_FEED_TARGETS, NULL);
+    int share = emit_unary(draw, MTF_OP_SIGMOID, goal);
+    int number = emit_unary(draw, MTF_OP_FLOOR, emit_scaled(draw, share, (double)(classes + 1)));
+    int one = constant(draw, 1);
+    *counts = emit_plain(draw, MTF_OP_LESS_EQUAL, 2, (int[]){ one, number }, NULL);
+    int label = emit_plain(draw, MTF_OP_SUBTRACT, 2, (int[]){ number, one }, NULL);
+    return emit_typed(draw, MTF_OP_CAST, 1, &label, NULL, MTF_I32);
+}
+
+/* Losses of labels, softened or not, of which some draws ignore some. */
+static int label_losses(MtfDraw *draw, int y, const MtfShape *rest, int64_t classes, int *counts) {
+    MtfAttributes attributes = MTF_NO_ATTRIBUTES;
+    attributes.smoothing = below(draw, 2) * 0.1;
+    attributes.z_loss = below(draw, 2) * 0.01;
+    attributes.ignore = below(draw, 2);
+    int labels = attributes.ignore > 0 ? labels_some_ignored(draw, rest, classes, counts)
+                                       : mtf_graph_add_input(draw->graph, "labels", rest, MTF_I32,
+                                                             MTF_FEED_LABELS, NULL);
+    return emit(draw, (MtfNewOperation){ .kind = MTF_OP_SOFTMAX_CROSS_ENTROPY,
+                                         .n_inputs = 2,
+                                         .inputs = (int[]){ y, labels },
+                                         .shape = rest,
+                                         .attributes = attributes });
+}
+
+static int losses_of(MtfDraw *draw, int y, int *counts) {
+    MtfShape all = *shape_of(draw, y);
+    int last = all.dims[all.rank - 1];
     MtfShape rest = without(&all, last);
-    if (last != 0 && below(draw, 2)) {
-        int labels =
-            mtf_graph_add_input(draw->graph, "labels", &rest, MTF_I32, MTF_FEED_LABELS, NULL);
-        losses = emit_plain(draw, MTF_OP_SOFTMAX_CROSS_ENTROPY, 2, (int[]){ y, labels }, &rest);
-    } else {
-        int goal = mtf_graph_add_input(draw->graph, "goal", &all, dtype, MTF_FEED_TARGETS, NULL);
-        losses = emit_unary(draw, MTF_OP_SQUARE,
-                            emit_plain(draw, MTF_OP_SUBTRACT, 2, (int[]){ y, goal }, NULL));
-    }
-    if (below(draw, 3) > 0) {
-        draw->graph->loss = emit_plain(draw, MTF_OP_REDUCE_MEAN, 1, &losses, &scalar);
+    if (last != 0 && below(draw, 2))
+        return label_losses(draw, y, &rest, mtf_graph_size(draw->graph, last), counts);
+    int goal = mtf_graph_add_input(draw->graph, "goal", &all, draw->options->dtype,
+                                   MTF_FEED_TARGETS, NULL);
+    return emit_unary(draw, MTF_OP_SQUARE,
+                      emit_plain(draw, MTF_OP_SUBTRACT, 2, (int[]){ y, goal }, NULL));
+}
+
+/* The mean of losses, of some by a mask, or their sum; some are scaled as losses in narrow types are. */
+static void add_loss(MtfDraw *draw, int y) {
+    MtfShape scalar = { 0 };
+    int counts = -1, losses = losses_of(draw, y, &counts), kind = below(draw, 6);
+    if (counts < 0 && kind < 2)
+        counts = mtf_graph_add_input(draw->graph, "counts", shape_of(draw, losses),
+                                     draw->options->dtype, MTF_FEED_MASK, NULL);
+    if (counts >= 0) {
+        int top = emit_plain(draw, MTF_OP_EINSUM, 2, (int[]){ losses, counts }, &scalar);
+        int bottom = emit_plain(draw, MTF_OP_REDUCE_SUM, 1, &counts, &scalar);
+        draw->graph->loss = emit_plain(draw, MTF_OP_DIVIDE, 2, (int[]){ top, bottom }, NULL);
         return;
     }
-    int counts = mtf_graph_add_input(draw->graph, "counts", shape_of(draw, losses), dtype,
-                                     MTF_FEED_MASK, NULL);
-    int top = emit_plain(draw, MTF_OP_EINSUM, 2, (int[]){ losses, counts }, &scalar);
-    int bottom = emit_plain(draw, MTF_OP_REDUCE_SUM, 1, &counts, &scalar);
-    draw->graph->loss = emit_plain(draw, MTF_OP_DIVIDE, 2, (int[]){ top, bottom }, NULL);
+    draw->graph->loss =
+        emit_plain(draw, kind == 2 ? MTF_OP_REDUCE_SUM : MTF_OP_REDUCE_MEAN, 1, &losses, &scalar);
+    if (below(draw, 4) == 0)
+        draw->graph->loss = emit_scaled(draw, draw->graph->loss, 64);
 }
 
 /* A variable that x is moved by, and what it is assigned after each step: a mean over the examples of y. */
@@ -232,7 +274,7 @@ static void set_optimizer(MtfDraw *draw) {
         n++;
     while (schedules[n_schedules] != NULL)
         n_schedules++;
-    MtfOptimizer drawn = mtf_optimizer_standard(kinds[below(draw, n - 1)], 0.05);
+    MtfOptimizer drawn = mtf_optimizer_standard(kinds[below(draw, n)], 0.05);
     g_free(drawn.schedule);
     drawn.schedule = g_strdup(schedules[below(draw, n_schedules)]);
     drawn.warmup = 1 + below(draw, 3);
