@@ -243,20 +243,45 @@ static int expand_slice(MtfComposite *c) {
     return MTF_BUILD(c->b, MTF_OP_RESAMPLE, c->op->name, NULL, c->x[0]);
 }
 
-/* With a value other than 0: what differs from it is padded with 0, and it is added again. */
+/* 1 where a position of the padded dimension is below `end`, or not below where it is at least that. */
+static int places_at(MtfComposite *c, const char *name, int position, int64_t end, bool below) {
+    g_autofree char *number = g_strdup_printf("%s/end", name);
+    int edge = mtf_composite_number(c, number, MTF_I32, (double)end);
+    c->b->has_dtype = true;
+    c->b->dtype = MTF_BOOL;
+    return below ? mtf_composite_mapped(c, MTF_OP_LESS, name, position, edge)
+                 : mtf_composite_part(c, MTF_OP_LESS_EQUAL, name, mtf_composite_shape(c, position),
+                                      edge, position);
+}
+
+/* Where the elements of what is padded stand: behind those before, before those behind; -1: everywhere. */
+static int padded_places(MtfComposite *c) {
+    const MtfAttributes *a = &c->op->attributes;
+    const MtfGraph *graph = c->b->graph;
+    int64_t begin = (int64_t)a->before, end = begin + mtf_graph_size(graph, a->from);
+    bool before = begin > 0, behind = end < mtf_graph_size(graph, a->to);
+    if (!before && !behind)
+        return -1;
+    int position = mtf_composite_positions(c, "position", a->to, MTF_I32);
+    int first = before ? places_at(c, "begun", position, begin, false) : -1;
+    int second = behind ? places_at(c, "goes_on", position, end, true) : -1;
+    if (!before || !behind)
+        return before ? first : second;
+    return mtf_composite_mapped(c, MTF_OP_MULTIPLY, "within", first, second);
+}
+
+/* Another value than 0 is chosen where there are no elements, which stay what they are. */
 static int expand_pad(MtfComposite *c) {
     MtfBuilder *b = c->b;
     const MtfAttributes *a = &c->op->attributes;
-    int x = c->x[0], value = -1;
-    if (a->value != 0) {
-        value = mtf_composite_number(c, "value", mtf_composite_dtype(c, x), a->value);
-        x = mtf_composite_mapped(c, MTF_OP_SUBTRACT, "difference", x, value);
-    }
+    int x = c->x[0], within = a->value != 0 ? padded_places(c) : -1;
     mtf_composite_aim(c, a->from, a->to, 0 - a->before, 1);
-    if (value < 0)
+    if (within < 0)
         return MTF_BUILD(b, MTF_OP_RESAMPLE, c->op->name, NULL, x);
     int padded = mtf_composite_mapped(c, MTF_OP_RESAMPLE, "padded", x, -1);
-    return MTF_BUILD(b, MTF_OP_ADD, c->op->name, NULL, padded, value);
+    int value = mtf_composite_number(c, "value", mtf_composite_dtype(c, x), a->value);
+    MtfShape shape = *mtf_composite_shape(c, padded);
+    return MTF_BUILD(b, MTF_OP_WHERE, c->op->name, &shape, within, padded, value);
 }
 
 /* Along a dimension of another name, which then takes the old one's. */

@@ -5,6 +5,8 @@
 #include "layouts/building/builder.h"
 #include "tests/support/reference/reference.h"
 
+#include <math.h>
+
 enum { I, J, K, L };
 
 static MtfBuilder start(void) {
@@ -239,4 +241,30 @@ TEST(dimensions_of_parts_have_legal_names) {
     g_autoptr(MtfGraph) expanded = mtf_expand(graph, NULL);
     assert_non_null(expanded);
     assert_true(mtf_graph_find_dimension(expanded, "/layers_0/q_1/one") >= 0);
+}
+
+/* Where a row of 3 is padded to 6, two before it, the value stands and what is padded stays to the bit, whatever the
+ * value is. */
+TEST(what_is_padded_stays_as_it_is) {
+    static const double values[] = { -1e300, 0.1, -INFINITY };
+    for (gsize v = 0; v < G_N_ELEMENTS(values); v++) {
+        MtfBuilder b = start();
+        int x = input(&b, "x", I, K);
+        b.attributes.from = K;
+        b.attributes.to = mtf_graph_add_dimension(b.graph, "m", 6, NULL);
+        b.attributes.before = 2;
+        b.attributes.value = values[v];
+        int y = MTF_BUILD(&b, MTF_OP_PAD, "y", NULL, x);
+        assert_true(y >= 0);
+        g_autoptr(MtfGraph) graph = b.graph;
+        g_autoptr(MtfGraph) expanded = mtf_expand(graph, NULL);
+        g_autoptr(MtfReference) reference = mtf_reference_new(expanded, 1);
+        mtf_reference_fill_inputs(reference, 3);
+        mtf_reference_run(reference, 0);
+        const double *from = mtf_reference_find(reference, "x");
+        const double *to = mtf_reference_find(reference, "y");
+        for (int i = 0; i < 2; i++)
+            for (int m = 0; m < 6; m++)
+                assert_true(to[6 * i + m] == (m < 2 || m > 4 ? values[v] : from[3 * i + m - 2]));
+    }
 }
