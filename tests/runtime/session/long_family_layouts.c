@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* Every family's tiny preset, as it is and made smaller still, of odd sizes: 50 steps under drawn layouts of
  * one to eight processors give the losses of one, to 1e-10 in float64 and 1e-4 in float32. An argument
- * names the only family to try. */
+ * names the only family to try; `MTF_SEED=3` other layouts than every day's. */
 #include "tests/support/cmocka.h"
 #include "tests/support/losses/family_losses.h"
 
