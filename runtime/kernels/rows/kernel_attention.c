@@ -451,6 +451,11 @@ typedef struct {
     double largest[MTF_ATTENTION_QUERIES], sum[MTF_ATTENTION_QUERIES];
 } Statistics;
 
+/* The larger of two scores; NaN, where one of them is. */
+static double larger(double x, double y) {
+    return x > y || isnan(x) ? x : y;
+}
+
 /* Online softmax: turns scores into exponentials under the largest score so far, and what was added up before
  * as well. */
 static void online_softmax_row(const Attention *a, const Block *b, Statistics *s, int64_t row) {
@@ -462,7 +467,7 @@ static void online_softmax_row(const Attention *a, const Block *b, Statistics *s
     int64_t lanes = fill_up(a, b, scores, seen, -INFINITY);
     if (seen.to == 0)
         return;
-    double largest = fmax(s->largest[row], a->loops->largest(scores, lanes));
+    double largest = larger(s->largest[row], a->loops->largest(scores, lanes));
     if (largest <= MTF_MASKED_SCORE) { /* the query has looked at nothing yet */
         a->loops->fill(scores, 0, 0, b->stride);
         return;
@@ -486,10 +491,10 @@ static void online_softmax_row(const Attention *a, const Block *b, Statistics *s
 static void finish_row(const Attention *a, const Block *b, const Statistics *s, int64_t row) {
     char *packed = element(a, a->result_rows, a->feature_lanes, row, 0);
     char *o = a->narrow ? packed : row_of(a, O, b->query + row);
-    if (s->sum[row] > 0)
-        a->loops->scale(o, packed, 1 / s->sum[row], a->features);
-    else
+    if (s->sum[row] == 0)
         a->loops->fill(o, 0, 0, a->features);
+    else
+        a->loops->scale(o, packed, 1 / s->sum[row], a->features);
     if (a->narrow)
         round_row(a, O, b->query + row, packed);
     a->loops->store(row_of(a, LSE, b->query + row), 0, s->largest[row] + log(s->sum[row]));

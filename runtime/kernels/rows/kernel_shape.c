@@ -190,11 +190,13 @@ static void cumulative_sum_kernel(const MtfKernelCall *call) {
                                                               o * out.along * out.inner + i, a);
 }
 
-/* Whether element `i` of a column comes before element `j`: it is larger, or as large and earlier. */
+/* Whether element `i` of a column comes before element `j`: it is larger, or as large and earlier; NaN is
+ * larger than all. */
 static bool comes_before(const Runs *in, int64_t first, int64_t i, int64_t j) {
     double x = mtf_slice_get(in->operand, first + i * in->inner);
     double y = mtf_slice_get(in->operand, first + j * in->inner);
-    return x > y || (x == y && i < j);
+    bool alike = x == y || (isnan(x) && isnan(y));
+    return alike ? i < j : x > y || isnan(x);
 }
 
 /* The element of a column that comes next after element `last`; the first of all after -1. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* Sums of float32 over many rows, which layouts divide differently, are the true sums, rounded once; and
- * integers are exact. */
+/* Sums of float32 over many rows, which layouts divide differently, are the true sums, rounded once;
+ * integers are exact, and NaN is not lost. */
 #include "tests/support/cmocka.h"
 
 #include "tests/support/cases/kernel_slices.h"
@@ -92,6 +92,41 @@ TEST(adafactor_leaves_what_has_no_gradient) {
         assert_true(results[0][i] == 0);
     assert_true(fabs(results[0][3] - 1.5) < 1e-6); /* 3e-3 / sqrt(2 * 2e-6) */
     g_free(results[0]);
+}
+
+/* As sums do, so that a run whose weights have become NaN tells of it. Element 40 of x is NaN. */
+TEST(nan_is_the_result_of_what_compares_with_it) {
+    static const char text[] =
+        "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'n': 3, 'q': 200, 'm': 200, 'd': 1, 'k': 2}, "
+        "'inputs': [{'name': 'x', 'dims': ['n', 'm', 'd'], 'feed': 'features'}, {'name': 'y', 'dims': "
+        "['n', 'm', 'd'], 'feed': 'features'}, {'name': 'one', 'dims': ['n', 'q', 'd'], 'feed': "
+        "'features'}], 'operations': ["
+        "{'name': 'relu', 'op': 'relu', 'inputs': ['x']}, "
+        "{'name': 'left', 'op': 'maximum', 'inputs': ['x', 'y']}, "
+        "{'name': 'right', 'op': 'maximum', 'inputs': ['y', 'x']}, "
+        "{'name': 'less', 'op': 'minimum', 'inputs': ['x', 'y']}, "
+        "{'name': 'lesser', 'op': 'minimum', 'inputs': ['y', 'x']}, "
+        "{'name': 'row', 'op': 'reduce_max', 'inputs': ['x'], 'dims': ['n']}, "
+        "{'name': 'column', 'op': 'reduce_max', 'inputs': ['x'], 'dims': ['m']}, "
+        "{'name': 'first', 'op': 'top_k', 'inputs': ['x'], 'from': 'm', 'to': 'k'}, "
+        "{'name': 'seen', 'op': 'attention', 'inputs': ['one', 'x', 'y'], 'query': 'q', 'memory': 'm', "
+        "'dimension': 'd', 'factor': 1}]}";
+    static const int results_of_nan[] = { 40, 40, 40, 40, 40, 0, 40, 0, 7 };
+    g_autoptr(MtfGraph) graph = mtf_test_graph(text);
+    double x[600], y[600], one[600], *values[] = { x, y, one };
+    for (int i = 0; i < 600; i++) {
+        x[i] = i == 40 ? NAN : sin(i);
+        y[i] = cos(i);
+        one[i] = 1;
+    }
+    for (int operation = 0; operation < (int)G_N_ELEMENTS(results_of_nan); operation++) {
+        MtfSlicing slicing = { .parts = { 1, 1, 1, 1, 1 }, .scratch_limit = -1 };
+        double *results[MTF_MAX_OUTPUTS] = { NULL };
+        mtf_kernel_run_sliced(graph, operation, values, &slicing, results);
+        assert_true(isnan(results[0][results_of_nan[operation]]));
+        for (int i = 0; i < MTF_MAX_OUTPUTS; i++)
+            g_free(results[i]);
+    }
 }
 
 #define FAR ((INT64_C(1) << 60) + 1) /* which double does not hold */
