@@ -336,8 +336,10 @@ TEST(windows) {
     mtf_graph_add_dimension(b.graph, "g", 8, NULL);
     mtf_graph_add_dimension(b.graph, "h", 4, NULL);
     int x = variable(&b, "x", "ae"), w = variable(&b, "w", "bc"), v = variable(&b, "v", "acd");
-    const MtfWindow over = { 4, 5, B, 1, 2, 1, 1, 1 }, spread = { 5, 6, D, 1, 2, 1, 1, 0 };
-    const MtfWindow pool = { 6, 7, -1, 3, 2, 1, 1, 0 }, mean = { 6, 7, -1, 2, 2, 2, 0, 1 };
+    const MtfWindow over = { 4, 5, B, 1, 2, 1, 1, 1, false },
+                    spread = { 5, 6, D, 1, 2, 1, 1, 0, false };
+    const MtfWindow pool = { 6, 7, -1, 3, 2, 1, 1, 0, false },
+                    mean = { 6, 7, -1, 2, 2, 2, 0, 1, false };
     b.attributes.n_windows = 1, b.attributes.windows[0] = over;
     int y = op(&b, MTF_OP_CONV, "conv", "afc", x, w);
     b.attributes.n_windows = 1, b.attributes.windows[0] = spread;
