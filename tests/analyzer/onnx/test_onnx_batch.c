@@ -11,9 +11,7 @@ TEST(a_batch_that_the_file_fixes_can_be_another) {
     mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "1,3,4");
     mtf_make_tensor(g, "to", MTF_ONNX_INT64, "2", (double[]){ 1, 12 });
     mtf_make_weight(g, "w", 12, 5);
-    mtf_make_node(g, "Reshape", "x,to", "flat", "");
-    mtf_make_node(g, "Gemm", "flat,w", "y", "");
-    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "1,5");
+    mtf_make(g, "flat = Reshape(x,to); y = Gemm(flat,w); -> y: 1,5");
     const MtfOnnxImport request = { .batch = 6 };
     g_autoptr(MtfGraph) graph = mtf_make_import(g, &request, NULL);
     assert_string_equal(mtf_make_format(graph, "y"), "f32[batch:6, features_2:5]");
@@ -38,9 +36,7 @@ TEST(another_batch_goes_where_the_examples_go) {
         g_autofree char *rank = g_strdup_printf("%d", shapes[i].rank);
         mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "1,3,4");
         mtf_make_tensor(g, "to", MTF_ONNX_INT64, rank, shapes[i].sizes);
-        mtf_make_node(g, "Relu", "x", "r", "");
-        mtf_make_node(g, "Reshape", "r,to", "y", "");
-        mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "1,12");
+        mtf_make(g, "r = Relu(x); y = Reshape(r,to); -> y: 1,12");
         g_autoptr(GError) error = NULL;
         g_autoptr(MtfGraph) graph = mtf_make_import(g, &request, &error);
         assert_string_equal(graph != NULL ? mtf_make_format(graph, "y") : error->message,
@@ -57,10 +53,7 @@ TEST(what_the_file_has_for_its_examples_serves_others) {
                     (double[]){ 0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11,
                                 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23 });
     mtf_make_tensor(g, "all", MTF_ONNX_INT64, "1", (double[]){ -1 });
-    mtf_make_node(g, "Add", "x,ones", "a", "");
-    mtf_make_node(g, "Reshape", "a,all", "flat", "");
-    mtf_make_node(g, "Gather", "flat,order", "y", "");
-    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "2,12");
+    mtf_make(g, "a = Add(x,ones); flat = Reshape(a,all); y = Gather(flat,order); -> y: 2,12");
     g_autoptr(MtfGraph) graph = mtf_make_import(g, &request, NULL);
     assert_non_null(graph);
     assert_string_equal(mtf_make_format(graph, "y"), "f32[part_2:6, part_3:12]");
@@ -70,9 +63,7 @@ TEST(what_the_file_has_for_its_examples_serves_others) {
         mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, own == 1 ? "1,3,4" : "2,3,4");
         mtf_make_tensor(g, "token", MTF_ONNX_FLOAT, "1,1,4", (double[]){ 1, 2, 3, 4 });
         mtf_make_tensor(g, "to", MTF_ONNX_INT64, "3", (double[]){ (double)own, 1, 4 });
-        mtf_make_node(g, "Expand", "token,to", "tokens", "");
-        mtf_make_node(g, "Concat", "tokens,x", "y", "axis=1");
-        mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "1,4,4");
+        mtf_make(g, "tokens = Expand(token,to); y = Concat(tokens,x) axis=1; -> y: 1,4,4");
         g_autoptr(MtfGraph) joined = mtf_make_import(g, &request, NULL);
         assert_non_null(joined);
         assert_string_equal(mtf_make_format(joined, "y"), "f32[batch:6, joined:4, features:4]");
@@ -84,8 +75,7 @@ TEST(scores_of_the_files_own_example_are_refused) {
     GByteArray *g = g_byte_array_new();
     mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "1,4");
     mtf_make_tensor(g, "first", MTF_ONNX_INT64, "1", (double[]){ 0 });
-    mtf_make_node(g, "Gather", "x,first", "y", "axis=0");
-    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "1,4");
+    mtf_make(g, "y = Gather(x,first) axis=0; -> y: 1,4");
     const MtfOnnxImport request = { .batch = 6, .loss = "cross-entropy:labels" };
     g_autoptr(GError) error = NULL;
     assert_null(mtf_make_import(g, &request, &error));
@@ -107,10 +97,7 @@ static char *shape_for_five(GByteArray *graph) {
 TEST(rows_that_are_alike_are_for_any_batch) {
     GByteArray *g = g_byte_array_new();
     mtf_make_tensor(g, "token", MTF_ONNX_FLOAT, "2,1,4", (double[]){ 1, 2, 3, 4, 1, 2, 3, 4 });
-    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "2,3,4");
-    mtf_make_node(g, "Concat", "token,x", "all", "axis=1");
-    mtf_make_node(g, "Relu", "all", "y", "");
-    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "2,4,4");
+    mtf_make(g, "x: 2,3,4; all = Concat(token,x) axis=1; y = Relu(all); -> y: 2,4,4");
     g_autofree char *shape = shape_for_five(g);
     assert_string_equal(shape, "f32[batch:5, joined:4, features:4]");
 }
@@ -120,13 +107,8 @@ TEST(examples_behind_places_are_told_apart) {
     GByteArray *g = g_byte_array_new();
     mtf_make_tensor(g, "rows", MTF_ONNX_INT64, "2", (double[]){ 6, 8 });
     mtf_make_tensor(g, "back", MTF_ONNX_INT64, "3", (double[]){ 3, 2, 8 });
-    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "2,3,8");
-    mtf_make_node(g, "Transpose", "x", "t", "perm=1,0,2");
-    mtf_make_node(g, "Reshape", "t,rows", "r", "");
-    mtf_make_node(g, "Relu", "r", "a", "");
-    mtf_make_node(g, "Reshape", "a,back", "b", "");
-    mtf_make_node(g, "Add", "b,t", "y", "");
-    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "3,2,8");
+    mtf_make(g, "x: 2,3,8; t = Transpose(x) perm=1,0,2; r = Reshape(t,rows); a = Relu(r); "
+                "b = Reshape(a,back); y = Add(b,t); -> y: 3,2,8");
     g_autofree char *shape = shape_for_five(g);
     assert_string_equal(shape, "f32[length:3, batch:5, features:8]");
 }

@@ -52,11 +52,9 @@ static GByteArray *branch_of(const char *op, const char *one, const char *other)
 static MtfGraph *branching(const char *condition) {
     GByteArray *g = with_input();
     GByteArray *branches[] = { branch_of("Exp", "a", "b"), branch_of("Neg", "c", "d") };
-    mtf_make_node(g, "ReduceMax", "x", "largest", "keepdims=0");
-    mtf_make_node(g, "Greater", "largest,half", "above", "");
+    mtf_make(g, "largest = ReduceMax(x) keepdims=0; above = Greater(largest,half)");
     mtf_make_node_around(g, "If", condition, "y,z", "then_branch,else_branch", branches);
-    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "1,5");
-    mtf_make_input(g, 12, "z", MTF_ONNX_FLOAT, "1,5");
+    mtf_make(g, "-> y: 1,5; -> z: 1,5");
     MtfGraph *graph = import(g, NULL);
     assert_non_null(graph);
     return graph;
@@ -102,18 +100,11 @@ TEST(a_condition_of_data_chooses_between_both) {
 /* s becomes s + s + i; while its largest, or `holds`, is below 1/2. It may give s of each iteration. */
 static GByteArray *doubling(const char *holds, bool stacks) {
     GByteArray *g = g_byte_array_new();
-    mtf_make_input(g, 11, "i", MTF_ONNX_INT64, "");
-    mtf_make_input(g, 11, "go", MTF_ONNX_BOOL, "");
-    mtf_make_input(g, 11, "s", MTF_ONNX_FLOAT, "1,5");
-    mtf_make_node(g, "Cast", "i", "number", "to=1");
-    mtf_make_node(g, "Add", "s,s", "twice", "");
-    mtf_make_node(g, "Add", "twice,number", "next", "");
-    mtf_make_node(g, "ReduceMax", "next", "largest", "keepdims=0");
-    mtf_make_node(g, "Less", "largest,half", "small", "");
+    mtf_make(g, "i: int64 ; go: bool ; s: 1,5; number = Cast(i) to=1; twice = Add(s,s); "
+                "next = Add(twice,number); largest = ReduceMax(next) keepdims=0; "
+                "small = Less(largest,half)");
     mtf_make_node(g, "Identity", holds, "on", "");
-    mtf_make_node(g, "Identity", "next", "each", "");
-    mtf_make_input(g, 12, "on", MTF_ONNX_BOOL, "");
-    mtf_make_input(g, 12, "next", MTF_ONNX_FLOAT, "1,5");
+    mtf_make(g, "each = Identity(next); -> on: bool ; -> next: 1,5");
     if (stacks)
         mtf_make_input(g, 12, "each", MTF_ONNX_FLOAT, "1,5");
     return g;
@@ -122,8 +113,7 @@ static GByteArray *doubling(const char *holds, bool stacks) {
 static GByteArray *looping(const char *inputs, const char *holds, const char *outputs) {
     GByteArray *g = with_input(), *body = doubling(holds, strchr(outputs, ',') != NULL);
     mtf_make_node_around(g, "Loop", inputs, outputs, "body", &body);
-    mtf_make_node(g, "Exp", "y", "e", "");
-    mtf_make_input(g, 12, "e", MTF_ONNX_FLOAT, "1,5");
+    mtf_make(g, "e = Exp(y); -> e: 1,5");
     if (strchr(outputs, ',') != NULL)
         mtf_make_input(g, 12, "all", MTF_ONNX_FLOAT, "3,1,5");
     return g;
@@ -191,8 +181,7 @@ TEST(a_loop_that_data_end_goes_on_while_they_say) {
 /* As often as the largest of x says: 3.5, 1.5 and 0.5, cut off. */
 TEST(a_loop_may_run_as_often_as_data_say) {
     GByteArray *g = with_input(), *body = doubling("go", false);
-    mtf_make_node(g, "ReduceMax", "x", "largest", "keepdims=0");
-    mtf_make_node(g, "Cast", "largest", "times", "to=7");
+    mtf_make(g, "largest = ReduceMax(x) keepdims=0; times = Cast(largest) to=7");
     mtf_make_node_around(g, "Loop", "times,,x", "y", "body", &body);
     mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "1,5");
     g_autoptr(MtfGraph) graph = import(g, NULL);
@@ -218,8 +207,7 @@ TEST(loops_that_cannot_be_are_told_in_a_sentence) {
                "m.onnx: node 0 (Loop): its body takes 3 values and gives 2, and should take 4 and "
                "give 3");
     GByteArray *g = with_input();
-    mtf_make_node(g, "Loop", "three,yes,x", "y", "");
-    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "1,5");
+    mtf_make(g, "y = Loop(three,yes,x); -> y: 1,5");
     fails_with(g, "m.onnx: node 0 (Loop): it has no graph \"body\"");
 }
 

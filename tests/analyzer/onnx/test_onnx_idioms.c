@@ -13,8 +13,7 @@ static char *kinds_of(GByteArray *nodes) {
     const MtfOnnxImport request = { .standard_batch = 2, .standard_length = 16 };
     g_autoptr(GError) error = NULL;
     GByteArray *g = g_byte_array_new();
-    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "rows,8");
-    mtf_make_input(g, 11, "z", MTF_ONNX_FLOAT, "rows,8");
+    mtf_make(g, "x: rows,8; z: rows,8");
     static const struct {
         const char *name;
         double value;

@@ -35,11 +35,7 @@ TEST(dimensions_that_operations_tie_share_a_name) {
     mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "rows,8");
     mtf_make_weight(g, "w1", 8, 32);
     mtf_make_weight(g, "w2", 32, 8);
-    mtf_make_node(g, "MatMul", "x,w1", "h", "");
-    mtf_make_node(g, "Relu", "h", "a", "");
-    mtf_make_node(g, "MatMul", "a,w2", "o", "");
-    mtf_make_node(g, "Add", "x,o", "y", "");
-    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "rows,8");
+    mtf_make(g, "h = MatMul(x,w1); a = Relu(h); o = MatMul(a,w2); y = Add(x,o); -> y: rows,8");
     g_autoptr(MtfGraph) graph = import(g, NULL);
     assert_string_equal(mtf_make_format(graph, "y"), "f32[rows:2, features:8]");
     assert_string_equal(mtf_make_format(graph, "w2"), "f32[features_2:32, features:8]");
@@ -52,12 +48,8 @@ TEST(dimensions_that_operations_tie_share_a_name) {
 /* scores = x xT: the second of the two positions has a name of its own, by one rename. */
 TEST(two_axes_of_one_tensor_keep_different_names) {
     GByteArray *g = g_byte_array_new();
-    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "3,4,5");
-    mtf_make_node(g, "Transpose", "x", "t", "perm=0,2,1");
-    mtf_make_node(g, "MatMul", "x,t", "scores", "");
-    mtf_make_node(g, "Softmax", "scores", "shares", "axis=-1");
-    mtf_make_node(g, "MatMul", "shares,x", "y", "");
-    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "3,4,5");
+    mtf_make(g, "x: 3,4,5; t = Transpose(x) perm=0,2,1; scores = MatMul(x,t); "
+                "shares = Softmax(scores) axis=-1; y = MatMul(shares,x); -> y: 3,4,5");
     g_autoptr(MtfGraph) graph = import(g, NULL);
     assert_string_equal(mtf_make_format(graph, "scores"), "f32[batch:3, length:4, memory:4]");
     assert_string_equal(mtf_make_format(graph, "y"), "f32[batch:3, length:4, features:5]");
@@ -78,8 +70,7 @@ TEST(integers_keep_their_bits) {
         GByteArray *g = g_byte_array_new();
         mtf_make_input(g, 11, "x", types[i].type, "batch,5");
         mtf_make_tensor(g, "large", types[i].type, "", (double[]){ 0x1p40 });
-        mtf_make_node(g, "Add", "x,large", "y", "");
-        mtf_make_node(g, "ArgMax", "y", "places", "axis=1");
+        mtf_make(g, "y = Add(x,large); places = ArgMax(y) axis=1");
         mtf_make_input(g, 12, "y", types[i].type, "batch,5");
         mtf_make_input(g, 12, "places", MTF_ONNX_INT64, "batch,1");
         g_autoptr(MtfGraph) graph = import(g, NULL);
@@ -94,19 +85,12 @@ TEST(integers_keep_their_bits) {
 /* x > 0 and not x > 1, chosen by: one byte each from the comparison on. */
 TEST(truths_are_bools) {
     GByteArray *g = g_byte_array_new();
-    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "batch,5");
-    mtf_make_input(g, 11, "padding_mask", MTF_ONNX_BOOL, "batch,5");
-    mtf_make_input(g, 11, "flags", MTF_ONNX_BOOL, "batch,5");
+    mtf_make(g, "x: batch,5; padding_mask: bool batch,5; flags: bool batch,5");
     mtf_make_tensor(g, "zero", MTF_ONNX_FLOAT, "", (double[]){ 0 });
     mtf_make_tensor(g, "one", MTF_ONNX_FLOAT, "", (double[]){ 1 });
-    mtf_make_node(g, "Greater", "x,zero", "above", "");
-    mtf_make_node(g, "Greater", "x,one", "far", "");
-    mtf_make_node(g, "Not", "far", "near", "");
-    mtf_make_node(g, "And", "above,near", "both", "");
-    mtf_make_node(g, "Xor", "both,padding_mask", "other", "");
-    mtf_make_node(g, "Or", "other,flags", "any", "");
-    mtf_make_node(g, "Where", "any,x,zero", "y", "");
-    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "batch,5");
+    mtf_make(g, "above = Greater(x,zero); far = Greater(x,one); near = Not(far); "
+                "both = And(above,near); other = Xor(both,padding_mask); any = Or(other,flags); "
+                "y = Where(any,x,zero); -> y: batch,5");
     g_autoptr(MtfGraph) graph = import(g, NULL);
     static const char *const bools[] = { "above", "near",         "both", "flags",
                                          "other", "padding_mask", "any" };
@@ -122,9 +106,7 @@ TEST(known_truths_are_bools) {
     mtf_make_tensor(g, "pair", MTF_ONNX_BOOL, "2", (double[]){ 0, 1 });
     mtf_make_tensor(g, "triangle", MTF_ONNX_BOOL, "3,2", (double[]){ 1, 0, 1, 1, 1, 1 });
     mtf_make_tensor(g, "zero", MTF_ONNX_FLOAT, "", (double[]){ 0 });
-    mtf_make_node(g, "Where", "pair,x,zero", "a", "");
-    mtf_make_node(g, "Where", "triangle,a,zero", "y", "");
-    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "batch,3,2");
+    mtf_make(g, "a = Where(pair,x,zero); y = Where(triangle,a,zero); -> y: batch,3,2");
     g_autoptr(MtfGraph) graph = import(g, NULL);
     assert_string_equal(mtf_make_format(graph, "y"), "f32[batch:2, length:3, features:2]");
 }
@@ -136,12 +118,8 @@ TEST(shape_arithmetic_is_worked_out) {
     mtf_make_tensor(g, "zero", MTF_ONNX_INT64, "1", (double[]){ 0 });
     mtf_make_tensor(g, "one", MTF_ONNX_INT64, "1", (double[]){ 1 });
     mtf_make_tensor(g, "rest", MTF_ONNX_INT64, "2", (double[]){ 2, -1 });
-    mtf_make_node(g, "Shape", "x", "s", "");
-    mtf_make_node(g, "Gather", "s,zero", "n", "axis=0");
-    mtf_make_node(g, "Gather", "s,one", "l", "axis=0");
-    mtf_make_node(g, "Concat", "n,l,rest", "to", "axis=0");
-    mtf_make_node(g, "Reshape", "x,to", "y", "");
-    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "batch,7,2,3");
+    mtf_make(g, "s = Shape(x); n = Gather(s,zero) axis=0; l = Gather(s,one) axis=0; "
+                "to = Concat(n,l,rest) axis=0; y = Reshape(x,to); -> y: batch,7,2,3");
     g_autoptr(MtfGraph) graph = import(g, NULL);
     assert_string_equal(mtf_make_format(graph, "y"), "f32[batch:2, length:7, part:2, part_2:3]");
     assert_int_equal(graph->operations->len, 1);
@@ -155,8 +133,7 @@ TEST(a_triangle_of_constants_becomes_a_comparison) {
     mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "2,4,4");
     mtf_make_tensor(g, "mask", MTF_ONNX_BOOL, "1,4,4", mask);
     mtf_make_tensor(g, "low", MTF_ONNX_FLOAT, "1", (double[]){ -10000 });
-    mtf_make_node(g, "Where", "mask,x,low", "y", "");
-    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "2,4,4");
+    mtf_make(g, "y = Where(mask,x,low); -> y: 2,4,4");
     g_autoptr(MtfGraph) graph = import(g, NULL);
     assert_int_equal(mtf_graph_parameters(graph), 0);
     assert_int_equal(count_kind(graph, MTF_OP_RANGE), 2);
@@ -167,9 +144,7 @@ TEST(a_loss_makes_an_inference_graph_one_to_train) {
     GByteArray *g = g_byte_array_new();
     mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "batch,8");
     mtf_make_weight(g, "w", 8, 4);
-    mtf_make_node(g, "MatMul", "x,w", "scores", "");
-    mtf_make_node(g, "Softmax", "scores", "p", "axis=1");
-    mtf_make_input(g, 12, "p", MTF_ONNX_FLOAT, "batch,4");
+    mtf_make(g, "scores = MatMul(x,w); p = Softmax(scores) axis=1; -> p: batch,4");
     const MtfOnnxImport request = { .standard_batch = 2, .loss = "cross-entropy:answers" };
     g_autoptr(MtfGraph) graph = mtf_make_import(g, &request, NULL);
     assert_non_null(graph);
@@ -181,15 +156,11 @@ TEST(a_loss_makes_an_inference_graph_one_to_train) {
 /* The loss of scores x w for classes c, beside the scores, a number and a count. */
 static GByteArray *with_loss(void) {
     GByteArray *g = g_byte_array_new();
-    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "16,8");
-    mtf_make_input(g, 11, "c", MTF_ONNX_INT64, "16");
+    mtf_make(g, "x: 16,8; c: int64 16");
     mtf_make_weight(g, "w", 8, 4);
-    mtf_make_node(g, "MatMul", "x,w", "scores", "");
-    mtf_make_node(g, "SoftmaxCrossEntropyLoss", "scores,c", "mean", "");
-    mtf_make_node(g, "SoftmaxCrossEntropyLoss", "scores,c", "sum", "reduction=sum");
-    mtf_make_input(g, 12, "scores", MTF_ONNX_FLOAT, "16,4");
-    mtf_make_input(g, 12, "mean", MTF_ONNX_FLOAT, "");
-    mtf_make_input(g, 12, "sum", MTF_ONNX_FLOAT, "");
+    mtf_make(g, "scores = MatMul(x,w); mean = SoftmaxCrossEntropyLoss(scores,c); "
+                "sum = SoftmaxCrossEntropyLoss(scores,c) reduction=sum; -> scores: 16,4; "
+                "-> mean: ; -> sum: ");
     return g;
 }
 
@@ -228,20 +199,13 @@ TEST(what_is_no_loss_is_refused) {
 
 TEST(what_is_not_supported_is_refused_by_name_and_place) {
     GByteArray *g = g_byte_array_new();
-    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "2,3");
-    mtf_make_node(g, "Relu", "x", "a", "");
-    mtf_make_node(g, "Unique", "a", "y", "");
-    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "2,3");
+    mtf_make(g, "x: 2,3; a = Relu(x); y = Unique(a); -> y: 2,3");
     fails_with(g, "m.onnx: node 1 (Unique): operator Unique is not supported");
     g = g_byte_array_new();
-    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "2,3,width,4");
-    mtf_make_node(g, "Relu", "x", "y", "");
-    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "2,3,width,4");
+    mtf_make(g, "x: 2,3,width,4; y = Relu(x); -> y: 2,3,width,4");
     fails_with(g, "m.onnx: input \"x\" has no size for axis 2: give one by --dim 'width=N'");
     g = g_byte_array_new();
-    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "2,3");
-    mtf_make_node(g, "Frobnicate", "x", "y", "");
-    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "2,3");
+    mtf_make(g, "x: 2,3; y = Frobnicate(x); -> y: 2,3");
     fails_with(g, "m.onnx: node 0 (Frobnicate): operator Frobnicate is not supported");
 }
 
@@ -249,8 +213,7 @@ static void reshape_fails_with(double rows, double columns, const char *sentence
     GByteArray *g = g_byte_array_new();
     mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "4,3");
     mtf_make_tensor(g, "to", MTF_ONNX_INT64, "2", (double[]){ rows, columns });
-    mtf_make_node(g, "Reshape", "x,to", "y", "");
-    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "");
+    mtf_make(g, "y = Reshape(x,to); -> y: ");
     fails_with(g, sentence);
 }
 
@@ -267,9 +230,7 @@ TEST(shapes_beyond_all_numbers_are_refused) {
 /* Whose square is 2^64, which was divided by. */
 TEST(blocks_beyond_all_numbers_are_refused) {
     GByteArray *g = g_byte_array_new();
-    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "1,4,2,2");
-    mtf_make_node(g, "DepthToSpace", "x", "y", "blocksize=4294967296");
-    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "");
+    mtf_make(g, "x: 1,4,2,2; y = DepthToSpace(x) blocksize=4294967296; -> y: ");
     fails_with(
         g,
         "m.onnx: node 0 (DepthToSpace): it takes an input of four axes and a blocksize up to 1073741824");
@@ -322,8 +283,7 @@ TEST(borders_longer_than_the_axis_are_refused) {
     GByteArray *g = g_byte_array_new();
     mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "3,4");
     mtf_make_tensor(g, "pads", MTF_ONNX_INT64, "4", (double[]){ 0, 4, 0, 0 });
-    mtf_make_node(g, "Pad", "x,pads", "y", "mode=reflect");
-    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "3,8");
+    mtf_make(g, "y = Pad(x,pads) mode=reflect; -> y: 3,8");
     fails_with(g, "m.onnx: node 0 (Pad): 4 elements beside 4 are too many");
 }
 
@@ -332,8 +292,7 @@ TEST(quantising_to_wide_types_is_refused) {
     mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "3,4");
     mtf_make_tensor(g, "scale", MTF_ONNX_FLOAT, "", (double[]){ 0.5 });
     mtf_make_tensor(g, "zero", MTF_ONNX_INT64, "", (double[]){ 0 });
-    mtf_make_node(g, "QuantizeLinear", "x,scale,zero", "y", "");
-    mtf_make_input(g, 12, "y", MTF_ONNX_INT64, "3,4");
+    mtf_make(g, "y = QuantizeLinear(x,scale,zero); -> y: int64 3,4");
     fails_with(g, "m.onnx: node 0 (QuantizeLinear): quantising to int64 is not supported");
 }
 
@@ -345,14 +304,10 @@ TEST(a_constant_of_few_blocks_becomes_comparisons) {
     mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "4,6,8");
     mtf_make_tensor(g, "places", MTF_ONNX_INT64, "6,2", places);
     mtf_make_tensor(g, "whole_ones", MTF_ONNX_INT64, "6", ones);
-    mtf_make_node(g, "Cast", "whole_ones", "ones", "to=1");
-    mtf_make_node(g, "Shape", "x", "whole", "");
-    mtf_make_node(g, "Gather", "whole,last_two", "sides", "");
+    mtf_make(g, "ones = Cast(whole_ones) to=1; whole = Shape(x); sides = Gather(whole,last_two)");
     mtf_make_tensor(g, "last_two", MTF_ONNX_INT64, "2", (const double[]){ 1, 2 });
-    mtf_make_node(g, "ConstantOfShape", "sides", "zeros", "");
-    mtf_make_node(g, "ScatterND", "zeros,places,ones", "mask", "");
-    mtf_make_node(g, "Mul", "x,mask", "y", "");
-    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "4,6,8");
+    mtf_make(g, "zeros = ConstantOfShape(sides); mask = ScatterND(zeros,places,ones); "
+                "y = Mul(x,mask); -> y: 4,6,8");
     g_autoptr(GError) error = NULL;
     g_autoptr(MtfGraph) graph = import(g, &error);
     assert_non_null(graph);
@@ -367,8 +322,7 @@ static GByteArray *dropping(double ratio, const char *outputs) {
     mtf_make_tensor(g, "ratio", MTF_ONNX_FLOAT, "", &ratio);
     mtf_make_tensor(g, "training", MTF_ONNX_BOOL, "", (const double[]){ 1 });
     mtf_make_node(g, "Dropout", "x,ratio,training", outputs, "");
-    mtf_make_node(g, "Relu", "dropped", "y", "");
-    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "4,6");
+    mtf_make(g, "y = Relu(dropped); -> y: 4,6");
     return g;
 }
 
@@ -387,13 +341,10 @@ TEST(dropout_in_training_drops_unless_its_ratio_is_0) {
 /* x + noise, where a coin says so. */
 TEST(noise_is_drawn) {
     GByteArray *g = g_byte_array_new();
-    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "batch,6");
-    mtf_make_node(g, "RandomNormalLike", "x", "noise", "mean=0.5 scale=0.25");
-    mtf_make_node(g, "RandomUniform", "", "chances", "shape=1,6 low=0.5");
-    mtf_make_node(g, "Bernoulli", "chances", "coins", "dtype=9");
-    mtf_make_node(g, "Add", "x,noise", "noised", "");
-    mtf_make_node(g, "Where", "coins,noised,x", "y", "");
-    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "batch,6");
+    mtf_make(g, "x: batch,6; noise = RandomNormalLike(x) mean=0.5 scale=0.25; "
+                "chances = RandomUniform() shape=1,6 low=0.5; "
+                "coins = Bernoulli(chances) dtype=9; noised = Add(x,noise); "
+                "y = Where(coins,noised,x); -> y: batch,6");
     g_autoptr(GError) error = NULL;
     g_autoptr(MtfGraph) graph = import(g, &error);
     assert_string_equal(graph != NULL ? mtf_make_format(graph, "noise") : error->message,
@@ -411,11 +362,7 @@ TEST(noise_is_drawn) {
 /* The file's outputs and no others, in their order: also what the graph goes on with. */
 TEST(outputs_are_those_of_the_file) {
     GByteArray *g = g_byte_array_new();
-    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "4,6");
-    mtf_make_node(g, "Relu", "x", "h", "");
-    mtf_make_node(g, "Exp", "h", "y", "");
-    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "4,6");
-    mtf_make_input(g, 12, "h", MTF_ONNX_FLOAT, "4,6");
+    mtf_make(g, "x: 4,6; h = Relu(x); y = Exp(h); -> y: 4,6; -> h: 4,6");
     g_autoptr(MtfGraph) graph = import(g, NULL);
     g_autoptr(MtfGraph) forward = mtf_forward_graph(graph, NULL);
     assert_int_equal(forward->updates->len, 2);
@@ -430,11 +377,7 @@ TEST(outputs_are_those_of_the_file) {
  * rest, W x and views. The last state is not asked for. */
 TEST(recurrences_are_loops) {
     GByteArray *g = g_byte_array_new();
-    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "600,2,3");
-    mtf_make_input(g, 11, "w", MTF_ONNX_FLOAT, "1,4,3");
-    mtf_make_input(g, 11, "r", MTF_ONNX_FLOAT, "1,4,4");
-    mtf_make_node(g, "RNN", "x,w,r", "y", "");
-    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "600,1,2,4");
+    mtf_make(g, "x: 600,2,3; w: 1,4,3; r: 1,4,4; y = RNN(x,w,r); -> y: 600,1,2,4");
     g_autoptr(MtfGraph) graph = import(g, NULL);
     assert_non_null(graph);
     assert_int_equal(graph->loops->len, 1);
@@ -469,8 +412,7 @@ TEST(sequences_go_where_they_are_taken) {
 
 static void places_fail_with(const char *op, const char *inputs, const char *sentence) {
     GByteArray *g = g_byte_array_new();
-    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "2,3");
-    mtf_make_input(g, 11, "u", MTF_ONNX_FLOAT, "2,2");
+    mtf_make(g, "x: 2,3; u: 2,2");
     mtf_make_tensor(g, "ids", MTF_ONNX_INT64, "2,3", (double[]){ 0, 1, 0, 1, 1, 0 });
     mtf_make_node(g, op, inputs, "y", "");
     mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "");
@@ -494,26 +436,17 @@ TEST(places_that_do_not_go_together_are_refused) {
 
 TEST(heads_that_do_not_go_together_are_refused) {
     GByteArray *g = g_byte_array_new();
-    mtf_make_input(g, 11, "q", MTF_ONNX_FLOAT, "2,3,4,8");
-    mtf_make_input(g, 11, "k", MTF_ONNX_FLOAT, "2,2,6,8");
-    mtf_make_node(g, "Attention", "q,k,k", "y", "");
-    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "2,3,4,8");
+    mtf_make(g, "q: 2,3,4,8; k: 2,2,6,8; y = Attention(q,k,k); -> y: 2,3,4,8");
     fails_with(g, "m.onnx: node 0 (Attention): 3 heads cannot share 2 of keys");
     g = g_byte_array_new();
-    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "2,3,4,8");
-    mtf_make_input(g, 11, "c", MTF_ONNX_FLOAT, "2,4,3");
-    mtf_make_node(g, "RotaryEmbedding", "x,c,c", "y", "");
-    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "2,3,4,8");
+    mtf_make(g, "x: 2,3,4,8; c: 2,4,3; y = RotaryEmbedding(x,c,c); -> y: 2,3,4,8");
     fails_with(g, "m.onnx: node 0 (RotaryEmbedding): 8 features of 8 cannot turn by 3 angles");
 }
 
 /* What Transpose makes is a view inside of the graph, but the output's dimensions are in the file's order. */
 TEST(outputs_have_the_order_of_the_file) {
     GByteArray *g = g_byte_array_new();
-    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "2,3,4");
-    mtf_make_node(g, "Relu", "x", "h", "");
-    mtf_make_node(g, "Transpose", "h", "y", "perm=1,0,2");
-    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "3,2,4");
+    mtf_make(g, "x: 2,3,4; h = Relu(x); y = Transpose(h) perm=1,0,2; -> y: 3,2,4");
     g_autoptr(MtfGraph) graph = import(g, NULL);
     g_autofree char *made = NULL;
     for (int t = 0; t < (int)graph->tensors->len; t++)
@@ -525,11 +458,8 @@ TEST(outputs_have_the_order_of_the_file) {
 /* Keys behind a past of `length` places, or of no length that is given (0). */
 static MtfGraph *behind_past(int64_t length) {
     GByteArray *g = g_byte_array_new();
-    mtf_make_input(g, 11, "k", MTF_ONNX_FLOAT, "batch,2,length,8");
-    mtf_make_input(g, 11, "past.0.key", MTF_ONNX_FLOAT, "batch,2,past_length,8");
-    mtf_make_node(g, "Concat", "past.0.key,k", "all", "axis=2");
-    mtf_make_node(g, "Relu", "all", "y", "");
-    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "batch,2,all,8");
+    mtf_make(g, "k: batch,2,length,8; past.0.key: batch,2,past_length,8; "
+                "all = Concat(past.0.key,k) axis=2; y = Relu(all); -> y: batch,2,all,8");
     char *names[] = { "length", length > 0 ? "past_length" : NULL, NULL };
     int64_t sizes[] = { 3, length };
     const MtfSizeOverrides given = { names, sizes };
@@ -551,8 +481,7 @@ TEST(a_past_without_a_length_is_none) {
 TEST(claims_of_size_allocate_nothing) {
     GByteArray *g = g_byte_array_new();
     mtf_make_tensor(g, "s", MTF_ONNX_INT64, "1", (double[]){ 0x1p60 });
-    mtf_make_node(g, "ConstantOfShape", "s", "y", "");
-    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "n");
+    mtf_make(g, "y = ConstantOfShape(s); -> y: n");
     fails_with(g, "m.onnx: node 0 (ConstantOfShape): a tensor would have more than 2^53 elements");
     g = g_byte_array_new();
     GByteArray *tensor = g_byte_array_new();
@@ -567,10 +496,7 @@ TEST(claims_of_size_allocate_nothing) {
 /* Nothing that gradients could pass through. */
 TEST(softmax_along_an_axis_of_one_element_is_one) {
     GByteArray *g = g_byte_array_new();
-    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "2,3,1");
-    mtf_make_node(g, "Softmax", "x", "s", "axis=-1");
-    mtf_make_node(g, "Add", "x,s", "y", "");
-    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "2,3,1");
+    mtf_make(g, "x: 2,3,1; s = Softmax(x) axis=-1; y = Add(x,s); -> y: 2,3,1");
     g_autoptr(MtfGraph) graph = import(g, NULL);
     assert_int_equal(count_kind(graph, MTF_OP_SOFTMAX_APPLY), 0);
 }

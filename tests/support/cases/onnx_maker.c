@@ -106,6 +106,35 @@ void mtf_make_node(GByteArray *graph, const char *op, const char *inputs, const 
     put_inner(graph, 1, node);
 }
 
+/* "x: int64 batch,8" of field 11 or 12. */
+static void make_value(GByteArray *graph, uint32_t field, const char *text) {
+    g_auto(GStrv) halves = g_strsplit(text, ": ", 2);
+    const char *sizes = strchr(halves[1], ' ');
+    int type = g_str_has_prefix(halves[1], "int64 ")  ? MTF_ONNX_INT64
+               : g_str_has_prefix(halves[1], "bool ") ? MTF_ONNX_BOOL
+                                                      : MTF_ONNX_FLOAT;
+    mtf_make_input(graph, field, halves[0], type, sizes != NULL ? sizes + 1 : halves[1]);
+}
+
+/* "y = Softmax(x) axis=1". */
+static void make_call(GByteArray *graph, const char *text) {
+    g_auto(GStrv) halves = g_strsplit(text, " = ", 2);
+    g_auto(GStrv) call = g_strsplit(halves[1], "(", 2);
+    g_auto(GStrv) rest = g_strsplit(call[1], ")", 2);
+    mtf_make_node(graph, call[0], rest[0], halves[0], g_strchug(rest[1]));
+}
+
+void mtf_make(GByteArray *graph, const char *text) {
+    g_auto(GStrv) lines = g_strsplit(text, "; ", -1);
+    for (char **line = lines; *line != NULL; line++) {
+        bool output = g_str_has_prefix(*line, "-> ");
+        if (strstr(*line, " = ") != NULL)
+            make_call(graph, *line);
+        else
+            make_value(graph, output ? 12 : 11, *line + (output ? 3 : 0));
+    }
+}
+
 void mtf_make_weight(GByteArray *graph, const char *name, int64_t rows, int64_t columns) {
     g_autofree double *values = g_new0(double, rows *columns);
     g_autofree char *sizes = g_strdup_printf("%d,%d", (int)rows, (int)columns);

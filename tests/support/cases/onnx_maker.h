@@ -2,15 +2,17 @@
 /* ONNX files for tests, written piece by piece:
  *
  *     GByteArray *graph = g_byte_array_new();
- *     mtf_make_input(graph, 11, "x", MTF_ONNX_FLOAT, "batch,8");
  *     mtf_make_tensor(graph, "w", MTF_ONNX_FLOAT, "8,4", values);
- *     mtf_make_node(graph, "MatMul", "x,w", "y", "");
- *     mtf_make_input(graph, 12, "y", MTF_ONNX_FLOAT, "batch,4");
+ *     mtf_make(graph, "x: batch,8; h = MatMul(x,w); y = Softmax(h) axis=1; -> y: batch,4");
  *     GByteArray *model = mtf_make_model(graph, 17); */
 #ifndef MTF_TESTS_ONNX_MAKER_H
 #define MTF_TESTS_ONNX_MAKER_H
 
 #include "analyzer/onnx/onnx_import.h"
+
+/* Inputs "NAME: SIZES", outputs "-> NAME: SIZES" and nodes "OUTPUTS = OP(INPUTS) ATTRIBUTES" with "; " between them,
+ * each as below; of floats, or "NAME: int64 SIZES" or "NAME: bool SIZES". */
+void mtf_make(GByteArray *graph, const char *text);
 
 /* An input (field 11) or output (12); sizes are numbers or names. */
 void mtf_make_input(GByteArray *graph, uint32_t field, const char *name, int type,
