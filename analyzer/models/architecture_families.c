@@ -4,15 +4,12 @@
  * imported folder are the same graph. Sizes: the papers of each family, and the model cards. */
 #include "analyzer/models/model_family.h"
 
-static const char *const parameters[] = { "layers", "batch", "length", "vocab", "d-ff", NULL };
-#define ROUTING "routing", "capacity-factor", "auxiliary", "z-loss", "jitter"
-static const char *const of_mixtral[] = { "layers",  "batch",   "length", "vocab", "d-ff",
-                                          "experts", "choices", ROUTING,  NULL };
-static const char *const of_deepseek[] = { "layers", "batch", "length", "vocab",
-                                           "d-ff",   ROUTING, NULL };
-static const char *const of_switch[] = { "layers", "batch",   "length", "vocab",
-                                         "d-ff",   "experts", ROUTING,  NULL };
-static const char *const of_pictures[] = { "layers", "batch", "image", "classes", "d-ff", NULL };
+#define ROUTING "routing capacity-factor auxiliary z-loss jitter"
+#define OPTIONS "layers batch length vocab d-ff"
+#define OF_MIXTRAL "layers batch length vocab d-ff experts choices " ROUTING
+#define OF_DEEPSEEK "layers batch length vocab d-ff " ROUTING
+#define OF_SWITCH "layers batch length vocab d-ff experts " ROUTING
+#define OF_PICTURES "layers batch image classes d-ff"
 
 /* AdamW with a cosine from its peak down to a tenth of it. */
 #define LARGE                                                                                 \
@@ -513,7 +510,7 @@ static const MtfModelPreset falcon_presets[] = {
     MTF_NO_PRESET,
 };
 
-#define FAMILY(symbol, text, about, list) FAMILY_WITH(symbol, text, about, list, parameters)
+#define FAMILY(symbol, text, about, list) FAMILY_WITH(symbol, text, about, list, OPTIONS)
 #define FAMILY_WITH(symbol, text, about, list, options)                        \
     const MtfModelFamily symbol = {                                            \
         .name = text, .summary = about, .parameters = options, .presets = list \
@@ -528,19 +525,19 @@ FAMILY(mtf_model_gemma, "gemma", "Gemma 1 to 3: wide heads, soft caps, windows i
 FAMILY(mtf_model_mistral, "mistral", "Mistral: Llama with shared keys, at first with a window",
        mistral_presets);
 FAMILY_WITH(mtf_model_mixtral, "mixtral", "Mixtral: Llama with experts", mixtral_presets,
-            of_mixtral);
+            OF_MIXTRAL);
 FAMILY_WITH(mtf_model_deepseek, "deepseek",
             "DeepSeekMoE, V2-Lite and V3: many small experts beside shared ones", deepseek_presets,
-            of_deepseek);
+            OF_DEEPSEEK);
 FAMILY(mtf_model_gpt2, "gpt2", "GPT-2 as transformers has it, whose files --export-hf writes",
        gpt2_presets);
 FAMILY(mtf_model_bert, "bert", "BERT and RoBERTa: encoders that learn from hidden tokens",
        bert_presets);
 FAMILY(mtf_model_t5, "t5", "T5: encoder and decoder with relative positions", t5_presets);
 FAMILY_WITH(mtf_model_switch, "switch", "Switch Transformers: T5 with an expert a token",
-            switch_presets, of_switch);
+            switch_presets, OF_SWITCH);
 FAMILY_WITH(mtf_model_vit, "vit", "Vision Transformer: classes of pictures by their patches",
-            vit_presets, of_pictures);
+            vit_presets, OF_PICTURES);
 FAMILY(mtf_model_pythia, "pythia", "Pythia: GPT-NeoX, both parts of a layer side by side",
        pythia_presets);
 FAMILY(mtf_model_phi, "phi", "Phi 1.5, 2 and 3: small models of textbooks", phi_presets);

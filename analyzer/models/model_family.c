@@ -218,7 +218,8 @@ const MtfModelParameter *mtf_model_parameters(void) {
 }
 
 bool mtf_model_has_parameter(const MtfModelFamily *family, const MtfModelParameter *parameter) {
-    return parameter->of_all || g_strv_contains(family->parameters, parameter->name);
+    g_auto(GStrv) own = g_strsplit(family->parameters, " ", -1);
+    return parameter->of_all || g_strv_contains((const char *const *)own, parameter->name);
 }
 
 static bool set_number(const MtfModelParameter *parameter, const char *text,
@@ -279,7 +280,8 @@ static bool set_value(const MtfModelParameter *parameter, double low, const char
 
 static bool fail_parameter(const MtfModelFamily *family, const MtfModelParameter *parameter,
                            GError **error) {
-    g_autofree char *own = g_strjoinv(", --", (char **)family->parameters);
+    g_auto(GStrv) names = g_strsplit(family->parameters, " ", -1);
+    g_autofree char *own = g_strjoinv(", --", names);
     return mtf_input_error(error,
                            "family %s has no parameter --%s; it has --%s and those of the "
                            "optimizer",

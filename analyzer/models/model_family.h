@@ -61,7 +61,7 @@ typedef struct {
 typedef struct {
     const char *name;
     const char *summary;
-    const char *const *parameters; /* names; those of the optimizer belong to every family */
+    const char *parameters; /* "layers batch"; those of the optimizer belong to every family */
     const MtfModelPreset *presets; /* the first is the default; ends with name NULL */
     MtfModelBuild build;
 } MtfModelFamily;

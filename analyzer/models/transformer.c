@@ -184,10 +184,6 @@ static MtfGraph *build(const MtfModelSettings *settings, GError **error) {
     return mtf_parts_end(m.p, error);
 }
 
-static const char *const parameters[] = { "layers",  "batch",      "length",    "d-model", "d-ff",
-                                          "heads",   "d-kv",       "vocab",     "biases",  "tied",
-                                          "dropout", "activation", "attention", NULL };
-
 /* The sizes of the paper: d_ff = 8192 2^s and heads = 8 2^s; Adafactor, as there. */
 #define PAPER                                                                          \
     "layers=6 batch=256 length=256 d-model=1024 d-kv=256 vocab=32768 activation=relu " \
@@ -256,10 +252,13 @@ static const MtfModelPreset gpt_presets[] = {
     MTF_NO_PRESET,
 };
 
+#define OPTIONS \
+    "layers batch length d-model d-ff heads d-kv vocab biases tied dropout activation attention"
+
 const MtfModelFamily mtf_model_transformer_lm = {
     .name = "transformer-lm",
     .summary = "language model of the Mesh-TensorFlow paper",
-    .parameters = parameters,
+    .parameters = OPTIONS,
     .presets = paper_presets,
     .build = build,
 };
@@ -267,7 +266,7 @@ const MtfModelFamily mtf_model_transformer_lm = {
 const MtfModelFamily mtf_model_gpt = {
     .name = "gpt",
     .summary = "GPT-2 and GPT-3: biases, gelu, tied embedding",
-    .parameters = parameters,
+    .parameters = OPTIONS,
     .presets = gpt_presets,
     .build = build,
 };

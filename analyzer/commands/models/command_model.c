@@ -85,9 +85,9 @@ static void describe_family(GString *text, const MtfModelFamily *family) {
     g_string_append_printf(text, "\n\n%s: %s\n", family->name, family->summary);
     for (const MtfModelPreset *preset = family->presets; preset->name != NULL; preset++)
         g_string_append_printf(text, "  %-11s %s\n", preset->name, preset->summary);
-    g_string_append(text, "  takes");
-    for (int i = 0; family->parameters[i] != NULL; i++)
-        g_string_append_printf(text, " --%s", family->parameters[i]);
+    g_auto(GStrv) names = g_strsplit(family->parameters, " ", -1);
+    g_autofree char *options = g_strjoinv(" --", names);
+    g_string_append_printf(text, "  takes --%s", options);
 }
 
 /* The families, or one, with their presets and parameters; free with g_free. */

@@ -46,8 +46,6 @@ static MtfGraph *build(const MtfModelSettings *s, GError **error) {
     return mtf_parts_end(p, error);
 }
 
-static const char *const parameters[] = { "batch", "features", "sizes", "activation", NULL };
-
 #define CODE " activation=sigmoid optimizer=adam schedule=constant rate=1e-3"
 
 static const MtfModelPreset presets[] = {
@@ -60,7 +58,7 @@ static const MtfModelPreset presets[] = {
 const MtfModelFamily mtf_model_autoencoder = {
     .name = "autoencoder",
     .summary = "perceptron that narrows to a code and widens again",
-    .parameters = parameters,
+    .parameters = "batch features sizes activation",
     .presets = presets,
     .build = build,
 };

@@ -166,9 +166,6 @@ static MtfGraph *build(const MtfModelSettings *s, GError **error) {
     return mtf_parts_end(m.p, error);
 }
 
-static const char *const parameters[] = { "batch",       "features", "bottom", "tables",
-                                          "interaction", "top",      NULL };
-
 /* Categories of the 26 columns of Criteo's Kaggle data. */
 #define KAGGLE                                                                                  \
     "1460,583,10131227,2202608,305,24,12517,633,3,93145,5683,8351593,3194,27,14992,5461306,10," \
@@ -201,7 +198,7 @@ static const MtfModelPreset presets[] = {
 const MtfModelFamily mtf_model_dlrm = {
     .name = "dlrm",
     .summary = "clicks from tables of categories",
-    .parameters = parameters,
+    .parameters = "batch features bottom tables interaction top",
     .presets = presets,
     .build = build,
 };

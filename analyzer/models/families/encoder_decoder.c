@@ -81,11 +81,6 @@ static MtfGraph *build_pase(const MtfModelSettings *s, GError **error) {
     return mtf_architecture_build(&n, error);
 }
 
-static const char *const parameters[] = { "layers",     "batch",        "length",  "d-model",
-                                          "d-ff",       "heads",        "d-kv",    "vocab",
-                                          "tied",       "packed",       "dropout", "smoothing",
-                                          "activation", "source-vocab", NULL };
-
 #define MESH                                                                                  \
     "layers=6 batch=128 length=256 d-model=1024 d-kv=128 vocab=32768 packed=1 smoothing=0.1 " \
     "activation=relu optimizer=adafactor schedule=inverse_sqrt rate=0.01 warmup=10000 "
@@ -125,7 +120,8 @@ static const MtfModelPreset presets[] = {
 const MtfModelFamily mtf_model_transformer = {
     .name = "transformer",
     .summary = "encoder and decoder for translation",
-    .parameters = parameters,
+    .parameters = "layers batch length d-model d-ff heads d-kv vocab tied packed dropout "
+                  "smoothing activation source-vocab",
     .presets = presets,
     .build = build_mesh,
 };

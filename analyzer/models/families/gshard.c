@@ -87,11 +87,6 @@ static MtfGraph *build(const MtfModelSettings *s, GError **error) {
     return mtf_architecture_build(&n, error);
 }
 
-static const char *const parameters[] = {
-    "layers",  "batch",   "length",          "d-model",   "d-ff",   "heads",  "d-kv", "vocab",
-    "experts", "routing", "capacity-factor", "auxiliary", "z-loss", "jitter", NULL
-};
-
 #define MOE                                                                             \
     "length=1024 d-model=1024 d-ff=8192 heads=16 d-kv=128 vocab=64000 activation=relu " \
     "optimizer=adafactor schedule=inverse_sqrt rate=0.01 warmup=10000 "
@@ -113,7 +108,8 @@ static const MtfModelPreset presets[] = {
 const MtfModelFamily mtf_model_gshard = {
     .name = "gshard",
     .summary = "GShard: translation with two experts a token",
-    .parameters = parameters,
+    .parameters = "layers batch length d-model d-ff heads d-kv vocab experts routing "
+                  "capacity-factor auxiliary z-loss jitter",
     .presets = presets,
     .build = build,
 };

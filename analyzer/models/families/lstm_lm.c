@@ -15,10 +15,6 @@ static MtfGraph *build(const MtfModelSettings *s, GError **error) {
     return mtf_parts_end(p, error);
 }
 
-static const char *const parameters[] = { "layers", "batch",   "length",     "d-model",
-                                          "hidden", "vocab",   "projection", "cell",
-                                          "biases", "dropout", NULL };
-
 /* Jozefowicz et al. 2016, table 1: 793,471 words, unrolled 20 steps, batch 128. */
 #define LIMITS                                                                                   \
     "batch=128 length=20 vocab=793471 biases=1 cell=lstm optimizer=adafactor schedule=constant " \
@@ -50,7 +46,7 @@ static const MtfModelPreset presets[] = {
 const MtfModelFamily mtf_model_lstm_lm = {
     .name = "lstm-lm",
     .summary = "recurrent language model, LSTM or GRU, a loop a layer",
-    .parameters = parameters,
+    .parameters = "layers batch length d-model hidden vocab projection cell biases dropout",
     .presets = presets,
     .build = build,
 };

@@ -106,9 +106,6 @@ static MtfGraph *build_two_layer(const MtfModelSettings *s, GError **error) {
     return mtf_parts_end(p, error);
 }
 
-static const char *const parameters[] = { "layers", "batch",   "features",   "hidden", "outputs",
-                                          "biases", "dropout", "activation", NULL };
-
 #define PERCEPTRON " activation=relu schedule=constant "
 
 static const MtfModelPreset presets[] = {
@@ -134,7 +131,7 @@ static const MtfModelPreset presets[] = {
 const MtfModelFamily mtf_model_mlp = {
     .name = "mlp",
     .summary = "perceptron",
-    .parameters = parameters,
+    .parameters = "layers batch features hidden outputs biases dropout activation",
     .presets = presets,
     .build = build_mlp,
 };

@@ -205,10 +205,6 @@ static MtfGraph *build(const MtfModelSettings *s, GError **error) {
     return mtf_parts_end(p, error);
 }
 
-static const char *const parameters[] = { "batch",   "length",  "d-model",    "d-ff",
-                                          "hidden",  "vocab",   "projection", "experts",
-                                          "choices", "dropout", NULL };
-
 /* The 1-billion-word benchmark: 793,471 words, unrolled 20 steps; dropout was tuned for each there. */
 #define BILLION_WORDS                                                                           \
     "batch=768 length=20 choices=4 vocab=793471 biases=1 cell=lstm dropout=0.1 optimizer=adam " \
@@ -234,7 +230,7 @@ static const MtfModelPreset presets[] = {
 const MtfModelFamily mtf_model_moe_lstm = {
     .name = "moe-lstm",
     .summary = "Outrageously Large Networks: experts between layers of LSTM",
-    .parameters = parameters,
+    .parameters = "batch length d-model d-ff hidden vocab projection experts choices dropout",
     .presets = presets,
     .build = build,
 };

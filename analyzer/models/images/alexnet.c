@@ -82,9 +82,6 @@ static MtfGraph *build_later(const MtfModelSettings *s, GError **error) {
     return build_alexnet(&(AlexNet){ .later = true }, s, error);
 }
 
-static const char *const parameters[] = { "batch", "image",  "channels", "classes",
-                                          "width", "hidden", "stem",     NULL };
-
 #define ALEXNET                                                                                  \
     "batch=128 channels=3 width=32 stem=large hidden=4096 optimizer=momentum schedule=constant " \
     "rate=0.01 "
@@ -106,7 +103,7 @@ static const MtfModelPreset presets[] = {
 const MtfModelFamily mtf_model_alexnet = {
     .name = "alexnet",
     .summary = "five convolutions and three dense layers",
-    .parameters = parameters,
+    .parameters = "batch image channels classes width hidden stem",
     .presets = presets,
     .build = build,
 };

@@ -80,9 +80,6 @@ static MtfGraph *build_normed(const MtfModelSettings *s, GError **error) {
     return build_cosmoflow(&(CosmoFlow){ .norm = true }, s, error);
 }
 
-static const char *const parameters[] = { "batch",  "image",   "channels",  "width",
-                                          "hidden", "outputs", "norm-over", NULL };
-
 #define COSMOFLOW \
     "batch=64 channels=4 width=16 hidden=2048 outputs=4 optimizer=adam schedule=constant rate=1e-3 "
 
@@ -101,7 +98,7 @@ static const MtfModelPreset presets[] = {
 const MtfModelFamily mtf_model_cosmoflow = {
     .name = "cosmoflow",
     .summary = "parameters of the universe from cubes of matter",
-    .parameters = parameters,
+    .parameters = "batch image channels width hidden outputs norm-over",
     .presets = presets,
     .build = build,
 };

@@ -99,9 +99,6 @@ static MtfGraph *build(const MtfModelSettings *s, GError **error) {
     return mtf_parts_end(d.net.p, error);
 }
 
-static const char *const parameters[] = { "layers",  "batch", "image",     "channels", "width",
-                                          "classes", "stem",  "norm-over", NULL };
-
 #define DENSENET                                                                                 \
     "batch=256 image=224 channels=3 stem=large classes=1000 optimizer=momentum schedule=cosine " \
     "rate=0.1 total=450000 "
@@ -121,7 +118,7 @@ static const MtfModelPreset presets[] = {
 const MtfModelFamily mtf_model_densenet = {
     .name = "densenet",
     .summary = "densely connected networks",
-    .parameters = parameters,
+    .parameters = "layers batch image channels width classes stem norm-over",
     .presets = presets,
     .build = build,
 };

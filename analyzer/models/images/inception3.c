@@ -223,9 +223,6 @@ static MtfGraph *build_with_second(const MtfModelSettings *s, GError **error) {
     return build_inception(s, true, error);
 }
 
-static const char *const parameters[] = { "layers", "batch",   "image",     "channels",
-                                          "width",  "classes", "norm-over", NULL };
-
 #define INCEPTION                                                                       \
     "layers=4 batch=256 image=299 channels=3 width=64 classes=1000 optimizer=momentum " \
     "schedule=cosine rate=0.045 total=450000"
@@ -242,7 +239,7 @@ static const MtfModelPreset presets[] = {
 const MtfModelFamily mtf_model_inception3 = {
     .name = "inception3",
     .summary = "Inception v3: branches side by side",
-    .parameters = parameters,
+    .parameters = "layers batch image channels width classes norm-over",
     .presets = presets,
     .build = build,
 };

@@ -135,10 +135,6 @@ static MtfGraph *build_alpa(const MtfModelSettings *s, GError **error) {
     return build_resnet(&r, s, error);
 }
 
-static const char *const parameters[] = { "layers",  "batch",     "image",    "channels",
-                                          "classes", "width",     "widening", "groups",
-                                          "stem",    "norm-over", NULL };
-
 #define RESNET                                                                             \
     "batch=256 image=224 channels=3 classes=1000 width=64 widening=1 groups=1 stem=large " \
     "optimizer=momentum schedule=cosine rate=0.1 total=450000 "
@@ -181,7 +177,7 @@ static const MtfModelPreset presets[] = {
 const MtfModelFamily mtf_model_resnet = {
     .name = "resnet",
     .summary = "residual networks, ResNeXt, Wide-ResNet as torchvision's and as Alpa's",
-    .parameters = parameters,
+    .parameters = "layers batch image channels classes width widening groups stem norm-over",
     .presets = presets,
     .build = build,
 };

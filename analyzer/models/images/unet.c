@@ -121,9 +121,6 @@ static MtfGraph *build_mesh(const MtfModelSettings *s, GError **error) {
     return build_unet(&u, 3, s, error);
 }
 
-static const char *const parameters[] = { "layers",  "batch",   "image",     "channels", "width",
-                                          "classes", "dropout", "norm-over", NULL };
-
 #define UNET "batch=1 channels=1 optimizer=adam schedule=constant rate=1e-3 "
 
 static const MtfModelPreset presets[] = {
@@ -144,7 +141,7 @@ static const MtfModelPreset presets[] = {
 const MtfModelFamily mtf_model_unet = {
     .name = "unet",
     .summary = "a class for each place of pictures or volumes",
-    .parameters = parameters,
+    .parameters = "layers batch image channels width classes dropout norm-over",
     .presets = presets,
     .build = build,
 };

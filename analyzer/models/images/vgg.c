@@ -69,9 +69,6 @@ static MtfGraph *build_with_norms(const MtfModelSettings *s, GError **error) {
     return build_vgg(s, true, error);
 }
 
-static const char *const parameters[] = { "layers", "batch",  "image",     "channels", "classes",
-                                          "width",  "hidden", "norm-over", NULL };
-
 #define VGG                                                                                \
     "batch=256 image=224 channels=3 classes=1000 width=64 hidden=4096 optimizer=momentum " \
     "schedule=cosine rate=0.01 total=370000 "
@@ -98,7 +95,7 @@ static const MtfModelPreset presets[] = {
 const MtfModelFamily mtf_model_vgg = {
     .name = "vgg",
     .summary = "3x3 convolutions and large dense layers",
-    .parameters = parameters,
+    .parameters = "layers batch image channels classes width hidden norm-over",
     .presets = presets,
     .build = build,
 };
