@@ -81,6 +81,8 @@ static const struct {
     { "indexselect", MTF_OP_GATHER, "" },
     { "take", MTF_OP_GATHER, "" },
     { "scatter", MTF_OP_SCATTER_ADD, "" },
+    { "scatternd", MTF_OP_SCATTER_ADD, " along one dimension, of places that a reshape merges" },
+    { "gathernd", MTF_OP_GATHER, " along one dimension, of places that a reshape merges" },
     { "flip", MTF_OP_REVERSE, "" },
     { "shift", MTF_OP_RESAMPLE, " with \"start\"" },
     { "detach", MTF_OP_STOP_GRADIENT, "" },
@@ -96,9 +98,41 @@ static const struct {
     { "pixelshuffle", MTF_OP_RESHAPE, " and transpose" },
 };
 
-/* Those of recurrent layers are blocks, and no operations. */
-static const char *const recurrent[] = {
-    "lstm", "gru", "rnn", "scan", "lstmcell", "grucell", NULL
+/* What no single operation says: what does, or that nothing does. */
+#define LOOP "; write its step in a loop block"
+#define DATA_DECIDES \
+    "; results whose size the data decide have none here: mark elements by where, or take top_k"
+#define NO_SOLVER "; factors of matrices have no operation: a loop block may iterate towards one"
+static const struct {
+    const char *name, *instead;
+} other_ways[] = {
+    { "lstm", LOOP },
+    { "gru", LOOP },
+    { "rnn", LOOP },
+    { "scan", LOOP },
+    { "lstmcell", LOOP },
+    { "grucell", LOOP },
+    { "ctcloss", "; write its recurrence over places in a loop block" },
+    { "nonzero", DATA_DECIDES },
+    { "unique", DATA_DECIDES },
+    { "maskedselect", DATA_DECIDES },
+    { "booleanmask", DATA_DECIDES },
+    { "nms", DATA_DECIDES },
+    { "svd", NO_SOLVER },
+    { "qr", NO_SOLVER },
+    { "eig", NO_SOLVER },
+    { "eigh", NO_SOLVER },
+    { "cholesky", NO_SOLVER },
+    { "inverse", NO_SOLVER },
+    { "det", NO_SOLVER },
+    { "solve", NO_SOLVER },
+    { "triangularsolve", NO_SOLVER },
+    { "fft", "; use einsum with the matrices of its cosines and sines" },
+    { "rfft", "; use einsum with the matrices of its cosines and sines" },
+    { "stft", "; use conv with the cosines and sines of its frames" },
+    { "unfold", "; use conv, or resample for each place of the window" },
+    { "gridsample", "; use gather at each corner, weighed and added" },
+    { "roialign", "; use gather at each corner, weighed and added" },
 };
 
 /* Gradients are not asked for: a loss has them. */
@@ -134,8 +168,9 @@ char *mtf_operation_hint(const char *name) {
         if (strcmp(foreign_names[i].name, word) == 0)
             return g_strdup_printf("; use %s%s", mtf_operation_row(foreign_names[i].kind)->name,
                                    foreign_names[i].more);
-    if (g_strv_contains(recurrent, word))
-        return g_strdup("; write its step in a loop block");
+    for (gsize i = 0; i < G_N_ELEMENTS(other_ways); i++)
+        if (strcmp(other_ways[i].name, word) == 0)
+            return g_strdup(other_ways[i].instead);
     if (g_strv_contains(derived, word))
         return g_strdup(
             "; gradients are derived from the loss, and one that the loss itself reads is "

@@ -49,13 +49,24 @@ bool mtf_field_dims(const MtfGraph *graph, const MtfJson *where, MtfShape *shape
 static const char *what_would_do(const char *name) {
     static const struct {
         const char *name, *instead;
-    } others[] = { { "int16", "int32 does" },      { "uint32", "int64 does" },
-                   { "uint64", "int64 does" },     { "uint8", "int32 does" },
-                   { "float16", "bfloat16 does" }, { "float", "float32 is" },
-                   { "double", "float64 is" },     { "int", "int32 is" } };
+    } others[] = { { "int16", "int32 does" },
+                   { "uint32", "int64 does" },
+                   { "uint64", "int64 does" },
+                   { "uint8", "int32 does" },
+                   { "float16", "bfloat16 does" },
+                   { "half", "bfloat16 does" },
+                   { "fp16", "bfloat16 does" },
+                   { "bf16", "bfloat16 is" },
+                   { "float", "float32 is" },
+                   { "double", "float64 is" },
+                   { "int", "int32 is" },
+                   { "complex64", "float32 does, with a dimension of two for both parts" },
+                   { "complex128", "float64 does, with a dimension of two for both parts" } };
     for (gsize i = 0; i < G_N_ELEMENTS(others); i++)
         if (strcmp(others[i].name, name) == 0)
             return others[i].instead;
+    if (g_str_has_prefix(name, "float8") || g_str_has_prefix(name, "fp8"))
+        return "bfloat16 does";
     return "float32, float64, bfloat16, int32, int64, bool and int8 are";
 }
 

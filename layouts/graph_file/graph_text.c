@@ -19,24 +19,27 @@ static bool read_init(const MtfJson *where, MtfInit *init, GError **error) {
     static const char *const keys[] = { "constant", "normal", "uniform", NULL };
     static const char *const words[] = { "zeros", "ones", NULL };
     static const MtfInitKind kinds[] = { MTF_INIT_CONSTANT, MTF_INIT_NORMAL, MTF_INIT_UNIFORM };
-    int word = 0;
-    if (cJSON_IsString(where->node)) {
-        if (!mtf_field_word(where, "an initial value", words, &word, error))
-            return false;
-        *init = (MtfInit){ MTF_INIT_CONSTANT, word };
-        return true;
-    }
+    for (int word = 0; cJSON_IsString(where->node) && words[word] != NULL; word++)
+        if (strcmp(where->node->valuestring, words[word]) == 0) {
+            *init = (MtfInit){ MTF_INIT_CONSTANT, word };
+            return true;
+        }
+    bool object = cJSON_IsObject(where->node);
     MtfJson child;
-    if (!mtf_json_keys(where, keys, error))
+    if (object && !mtf_json_keys(where, keys, error))
         return false;
-    if (mtf_json_length(where) != 1 || !mtf_json_first(where, &child))
+    if (!object || mtf_json_length(where) != 1 || !mtf_json_first(where, &child))
         return mtf_json_fail(where, error,
                              "\"zeros\", \"ones\", or one of {\"constant\": value}, {\"normal\": "
                              "deviation}, {\"uniform\": limit} is expected here");
     for (int i = 0; keys[i] != NULL; i++)
         if (strcmp(mtf_json_key(&child), keys[i]) == 0)
             init->kind = kinds[i];
-    return mtf_json_number(&child, &init->value, error);
+    if (!mtf_json_number(&child, &init->value, error))
+        return false;
+    return init->kind == MTF_INIT_CONSTANT || init->value >= 0 ||
+           mtf_json_fail(&child, error, "%g is below 0, which no %s is", init->value,
+                         init->kind == MTF_INIT_NORMAL ? "deviation" : "limit");
 }
 
 static bool read_variable_memory(const MtfJson *object, MtfMemoryKind *memory, GError **error) {
@@ -146,6 +149,18 @@ static const MtfAttributeSpec *find_attribute(const MtfOperationRow *row, const 
     return NULL;
 }
 
+/* `, which A and B have`, up to three operations that have the attribute and that users write. */
+static char *who_has(const char *key) {
+    const char *names[4] = { NULL };
+    int n = 0;
+    for (int i = 0; i < MTF_OPERATIONS && n < 3; i++)
+        if (find_attribute(mtf_operation_row(i), key) != NULL &&
+            !g_str_has_suffix(mtf_operation_row(i)->name, "_grad"))
+            names[n++] = mtf_operation_row(i)->name;
+    g_autofree char *all = g_strjoinv(" and ", (char **)names);
+    return n == 0 ? g_strdup("") : g_strdup_printf(", which %s %s", all, n == 1 ? "has" : "have");
+}
+
 static bool fail_attribute(const MtfJson *where, const MtfOperationRow *row, const char *key,
                            GError **error) {
     static const char *const first[] = { "name", "op", "inputs", "dims" };
@@ -158,7 +173,8 @@ static bool fail_attribute(const MtfJson *where, const MtfOperationRow *row, con
         g_ptr_array_add(names, (gpointer)spec->name);
     g_ptr_array_add(names, NULL);
     char **all = (char **)names->pdata;
-    g_autofree char *hint = mtf_did_you_mean(key, (const char *const *)all);
+    g_autofree char *near = mtf_did_you_mean(key, (const char *const *)all);
+    g_autofree char *hint = *near != '\0' ? g_steal_pointer(&near) : who_has(key);
     g_autofree char *own = g_strjoinv(", ", all + G_N_ELEMENTS(first));
     return mtf_json_fail(where, error, "%s has no attribute \"%s\"%s; %s%s", row->name, key, hint,
                          *own != '\0' ? "it has: " : "it has none beside inputs and dims", own);

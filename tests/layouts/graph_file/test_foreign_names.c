@@ -27,6 +27,17 @@ TEST(blocks_stand_for_recurrent_layers) {
     check("LSTM", "; write its step in a loop block");
 }
 
+/* Nothing that is spelt alike is meant: no sgd by svd, no sqrt by stft. */
+TEST(what_no_operation_says_is_told_another_way) {
+    check("svd", "; factors of matrices have no operation: a loop block may iterate towards one");
+    check("stft", "; use conv with the cosines and sines of its frames");
+    check("nonzero",
+          "; results whose size the data decide have none here: mark elements by where, or "
+          "take top_k");
+    check("grid_sample", "; use gather at each corner, weighed and added");
+    check("scatter_nd", "; use scatter_add along one dimension, of places that a reshape merges");
+}
+
 TEST(what_is_misspelt_is_meant) {
     check("softmaxx", " (did you mean \"softmax\"?)");
     check("reduce_men", " (did you mean \"reduce_mean\"?)");

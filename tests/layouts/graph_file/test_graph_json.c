@@ -131,6 +131,9 @@ TEST(an_unknown_attribute_is_told_with_those_of_the_row) {
     assert_fails(WITH("{'name': 'y', 'op': 'relu', 'inputs': ['x'], 'dtype': 'float64'}"),
                  "g.json: /operations/0: relu has no attribute \"dtype\"; it has none beside "
                  "inputs and dims");
+    assert_fails(WITH("{'name': 'y', 'op': 'relu', 'inputs': ['x'], 'slope': 0.1}"),
+                 "g.json: /operations/0: relu has no attribute \"slope\", which leaky_relu and elu "
+                 "have; it has none beside inputs and dims");
     assert_fails(WITH("{'name': 'y', 'op': 'scale', 'inputs': ['x']}"),
                  "g.json: /operations/0: attribute \"factor\" is missing");
     assert_fails(WITH("{'name': 'y', 'op': 'softmax', 'inputs': ['x'], 'dimension': 'c'}"),
@@ -186,7 +189,11 @@ TEST(wrong_inputs_and_variables_are_told) {
                  "g.json: /inputs/0/dims/1: dimension \"a\" is named twice");
     assert_fails(HEAD "'variables': [{'name': 'v', 'dims': ['a'], 'init': 'one'}], "
                       "'operations': []}",
-                 "g.json: /variables/0/init: \"one\" is not an initial value (known: zeros, ones)");
+                 "g.json: /variables/0/init: \"zeros\", \"ones\", or one of {\"constant\": value}, "
+                 "{\"normal\": deviation}, {\"uniform\": limit} is expected here");
+    assert_fails(HEAD "'variables': [{'name': 'v', 'dims': ['a'], 'init': {'normal': -1}}], "
+                      "'operations': []}",
+                 "g.json: /variables/0/init/normal: -1 is below 0, which no deviation is");
     assert_fails(HEAD "'variables': [{'name': 'v', 'dims': ['a'], 'init': {}}], "
                       "'operations': []}",
                  "g.json: /variables/0/init: \"zeros\", \"ones\", or one of {\"constant\": value}, "
