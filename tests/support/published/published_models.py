@@ -194,6 +194,17 @@ def rms_norm(x, w, epsilon):
     return x / torch.sqrt((x ** 2).mean(-1, keepdim=True) + epsilon) * w
 
 
+def rms_norms(w, epsilon):
+    """Norms by their names in the file, with scales around 1."""
+    return lambda name, x: rms_norm(x, w(name + ".weight", x.shape[-1], scale=0.2, about=1), epsilon)
+
+
+def layer_norms(w, epsilon, biased=True):
+    """Likewise."""
+    return lambda name, x: layer_norm(x, w(name + ".weight", x.shape[-1], scale=0.2, about=1),
+                                      w(name + ".bias", x.shape[-1], scale=0.2) if biased else 0, epsilon)
+
+
 def gelu_tanh(x):
     return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3)))
 
@@ -595,9 +606,7 @@ def internlm2(w, c, tokens):
 def modernbert_decoder(w, c, tokens):
     """ModernBERT that looks back; its window is half of what is told."""
     h, f, heads, slid = c["hidden_size"], c["intermediate_size"], c["num_attention_heads"], c["local_attention"] // 2
-
-    def norm(name, x):
-        return layer_norm(x, w(name + ".weight", h, scale=0.2, about=1), 0, c["norm_eps"])
+    norm = layer_norms(w, c["norm_eps"], False)
 
     table = w("model.embeddings.tok_embeddings.weight", c["vocab_size"], h, scale=1.0)
     x = norm("model.embeddings.norm", table[tokens])
@@ -618,9 +627,7 @@ def gpt_oss(w, c, tokens):
     """Attention with sinks, experts with biases, whose gates and others take turns in one tensor [experts, in, out]."""
     h, f, heads, kv, width = c["hidden_size"], c["intermediate_size"], c["num_attention_heads"], c["num_key_value_heads"], c["head_dim"]
     n, limit = c["num_local_experts"], c.get("swiglu_limit", 7.0)
-
-    def norm(name, x):
-        return rms_norm(x, w(name + ".weight", h, scale=0.2, about=1), c["rms_norm_eps"])
+    norm = rms_norms(w, c["rms_norm_eps"])
 
     def attention(i, p, x):
         q, k, v = (linear(w, p + name, x, count * width, c["attention_bias"]) for name, count in
@@ -666,9 +673,7 @@ def near_shares(scores, margin):
 def phimoe(w, c, tokens):
     h, f, heads, kv = c["hidden_size"], c["intermediate_size"], c["num_attention_heads"], c["num_key_value_heads"]
     bias, n = c["attention_bias"], c["num_local_experts"]
-
-    def norm(name, x):
-        return layer_norm(x, w(name + ".weight", h, scale=0.2, about=1), w(name + ".bias", h, scale=0.2), c["rms_norm_eps"])
+    norm = layer_norms(w, c["rms_norm_eps"])
 
     def ffn(p, x):
         shares = near_shares(linear(w, p + "gate", x, n), 2 * c["router_jitter_noise"])
@@ -693,9 +698,7 @@ def llama4(w, c, tokens):
     """Three layers of four turn and look at their chunk; the others look at all, and their queries grow."""
     h, f, heads, kv, width = c["hidden_size"], c["intermediate_size"], c["num_attention_heads"], c["num_key_value_heads"], c["head_dim"]
     n, place = c["num_local_experts"], torch.arange(len(tokens), dtype=torch.float64)
-
-    def norm(name, x):
-        return rms_norm(x, w(name + ".weight", h, scale=0.2, about=1), c["rms_norm_eps"])
+    norm = rms_norms(w, c["rms_norm_eps"])
 
     def attention(i, p, x):
         q, k, v = (heads_of(linear(w, p + name, x, m * width), m) for name, m in
@@ -742,9 +745,7 @@ def modernbert(w, c, tokens):
     h, f, heads = c["hidden_size"], c["intermediate_size"], c["num_attention_heads"]
     place = torch.arange(len(tokens))
     far = (place[None, :] - place[:, None]).abs() > c["local_attention"] // 2
-
-    def norm(name, x):
-        return layer_norm(x, w(name + ".weight", h, scale=0.2, about=1), 0, c["norm_eps"])
+    norm = layer_norms(w, c["norm_eps"], False)
 
     def rotated(x, slides):
         if "rope_parameters" in c:
@@ -851,9 +852,7 @@ def olmo2(w, c, tokens):
     """Norms behind the branches; queries and keys are normed before they are divided into heads."""
     h, f, heads, kv = (c[k] for k in ("hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads"))
     width = h // heads
-
-    def norm(name, x):
-        return rms_norm(x, w(name + ".weight", x.shape[-1], scale=0.2, about=1), c["rms_norm_eps"])
+    norm = rms_norms(w, c["rms_norm_eps"])
 
     x = w("model.embed_tokens.weight", c["vocab_size"], h, scale=0.5)[tokens]
     for i in range(c["num_hidden_layers"]):
@@ -1031,9 +1030,7 @@ def lfm2(w, c, tokens):
     f = c["intermediate_size"]
     if c.get("block_auto_adjust_ff_dim", "num_experts" not in c):
         f = -(-int(c["block_ffn_dim_multiplier"] * int(2 * f / 3)) // c["block_multiple_of"]) * c["block_multiple_of"]
-
-    def norm(name, x):
-        return rms_norm(x, w(name + ".weight", x.shape[-1], scale=0.2, about=1), c["norm_eps"])
+    norm = rms_norms(w, c["norm_eps"])
 
     def mixer(i, p, x):
         if c["layer_types"][i] == "conv" if "layer_types" in c else i not in c["full_attn_idxs"]:
@@ -1095,8 +1092,7 @@ def mamba(w, c, tokens):
     def bare(name, x):
         return rms_norm(x, 1, c["mixer_rms_eps"]) if "mixer_rms_eps" in c else x
 
-    def norm(name, x):
-        return rms_norm(x, w(name + ".weight", h, scale=0.2, about=1), c["layer_norm_epsilon"])
+    norm = rms_norms(w, c["layer_norm_epsilon"])
 
     table = w("backbone.embeddings.weight", c["vocab_size"], h, scale=0.5)
     x = table[tokens]
@@ -1111,9 +1107,7 @@ def jamba(w, c, tokens):
     """Selective scans whose inputs have norms, and attention without positions; experts in some layers (modeling_jamba.py)."""
     h, heads, kv, f = c["hidden_size"], c["num_attention_heads"], c["num_key_value_heads"], c["intermediate_size"]
     sizes = c["mamba_expand"] * h, -(-h // 16) if c["mamba_dt_rank"] == "auto" else c["mamba_dt_rank"], c["mamba_d_state"], c["mamba_d_conv"]
-
-    def norm(name, x):
-        return rms_norm(x, w(name + ".weight", x.shape[-1], scale=0.2, about=1), c["rms_norm_eps"])
+    norm = rms_norms(w, c["rms_norm_eps"])
 
     def attention(p, x):
         q, k, v = (heads_of(linear(w, f"{p}{n}_proj", x, m * (h // heads)), m) for n, m in (("q", heads), ("k", kv), ("v", kv)))
@@ -1168,9 +1162,7 @@ def head_scan(w, p, x, sizes, epsilon, bias, convolution_bias, by_group=False, l
 
 def mamba2(w, c, tokens):
     h, sizes = c["hidden_size"], [c[key] for key in ("num_heads", "head_dim", "n_groups", "state_size", "conv_kernel")]
-
-    def norm(name, x):
-        return rms_norm(x, w(name + ".weight", h, scale=0.2, about=1), c["layer_norm_epsilon"])
+    norm = rms_norms(w, c["layer_norm_epsilon"])
 
     x = w("backbone.embeddings.weight", c["vocab_size"], h, scale=0.5)[tokens]
     for i in range(c["num_hidden_layers"]):
@@ -1185,9 +1177,7 @@ def nemotron_h(w, c, tokens):
     (transformers' modeling_nemotron_h.py)."""
     h, heads, kv, width = c["hidden_size"], c["num_attention_heads"], c["num_key_value_heads"], c["head_dim"]
     sizes = [c[key] for key in ("mamba_num_heads", "mamba_head_dim", "n_groups", "ssm_state_size", "conv_kernel")]
-
-    def norm(name, x):
-        return rms_norm(x, w(name + ".weight", h, scale=0.2, about=1), c["layer_norm_epsilon"])
+    norm = rms_norms(w, c["layer_norm_epsilon"])
 
     def attention(p, x):
         q, k, v = (heads_of(linear(w, f"{p}{n}_proj", x, m * width), m) for n, m in (("q", heads), ("k", kv), ("v", kv)))
@@ -1222,9 +1212,7 @@ def nemotron_h(w, c, tokens):
 def afmoe(w, c, tokens):
     """Gated heads, norms on both sides of each part, sigmoid shares of experts (transformers' modeling_afmoe.py)."""
     h, heads, kv, width = c["hidden_size"], c["num_attention_heads"], c["num_key_value_heads"], c["head_dim"]
-
-    def norm(name, x):
-        return rms_norm(x, w(name + ".weight", x.shape[-1], scale=0.2, about=1), c["rms_norm_eps"])
+    norm = rms_norms(w, c["rms_norm_eps"])
 
     def attention(p, x, window):
         q, k, v = (heads_of(linear(w, f"{p}{n}_proj", x, m * width), m) for n, m in (("q", heads), ("k", kv), ("v", kv)))
@@ -1260,9 +1248,7 @@ def afmoe(w, c, tokens):
 def exaone_moe(w, c, tokens):
     """Norms of heads, layers with a window that turn and without that do not, DeepSeek's experts (modeling_exaone_moe.py)."""
     h, heads, kv, width = c["hidden_size"], c["num_attention_heads"], c["num_key_value_heads"], c["head_dim"]
-
-    def norm(name, x):
-        return rms_norm(x, w(name + ".weight", x.shape[-1], scale=0.2, about=1), c["rms_norm_eps"])
+    norm = rms_norms(w, c["rms_norm_eps"])
 
     def attention(p, x, window):
         q, k, v = (heads_of(linear(w, f"{p}{n}_proj", x, m * width), m) for n, m in (("q", heads), ("k", kv), ("v", kv)))
@@ -1295,9 +1281,7 @@ def hybrid(w, c, tokens):
     bamba = c["model_type"] == "bamba"
     h, heads, kv = c["hidden_size"], c["num_attention_heads"], c["num_key_value_heads"]
     sizes = [c[key] for key in ("mamba_n_heads", "mamba_d_head", "mamba_n_groups", "mamba_d_state", "mamba_d_conv")]
-
-    def norm(name, x):
-        return rms_norm(x, w(name + ".weight", x.shape[-1], scale=0.2, about=1), c["rms_norm_eps"])
+    norm = rms_norms(w, c["rms_norm_eps"])
 
     def attention(p, x):
         q, k, v = (heads_of(linear(w, f"{p}{n}_proj", x, m * (h // heads)), m) for n, m in (("q", heads), ("k", kv), ("v", kv)))
@@ -1331,9 +1315,7 @@ def hybrid(w, c, tokens):
 def minimax(w, c, tokens):
     """Lightning attention, place by place, beside attention; parts are added to what they read (modeling_minimax.py)."""
     h, heads, kv, width, layers = c["hidden_size"], c["num_attention_heads"], c["num_key_value_heads"], c["head_dim"], c["num_hidden_layers"]
-
-    def norm(name, x):
-        return rms_norm(x, w(name + ".weight", x.shape[-1], scale=0.2, about=1), c["rms_norm_eps"])
+    norm = rms_norms(w, c["rms_norm_eps"])
 
     def lightning(i, p, x):
         q, k, v = silu(linear(w, p + "qkv_proj", x, 3 * heads * width)).view(-1, heads, 3 * width).split(width, -1)
@@ -1365,9 +1347,7 @@ def gemma4(w, c, tokens):
     """Norms of heads, values too; wide heads in layers that see all; borrowed keys; the token's own input; experts (modeling_gemma4.py)."""
     h, heads, layers, own = c["hidden_size"], c["num_attention_heads"], c["num_hidden_layers"], c["hidden_size_per_layer_input"]
     first = layers - c["num_kv_shared_layers"]
-
-    def norm(name, x):
-        return rms_norm(x, w(name + ".weight", x.shape[-1], scale=0.2, about=1), c["rms_norm_eps"])
+    norm = rms_norms(w, c["rms_norm_eps"])
 
     def turn(x, slides):
         if slides:
@@ -1430,9 +1410,7 @@ def gemma3n(w, c, tokens):
     h, heads, kv, width, layers = c["hidden_size"], c["num_attention_heads"], c["num_key_value_heads"], c["head_dim"], c["num_hidden_layers"]
     own, n, first = c["hidden_size_per_layer_input"], c["altup_num_inputs"], layers - c["num_kv_shared_layers"]
     f = c["intermediate_size"][0]
-
-    def norm(name, x):
-        return rms_norm(x, w(name + ".weight", x.shape[-1], scale=0.2, about=1), c["rms_norm_eps"])
+    norm = rms_norms(w, c["rms_norm_eps"])
 
     def attention(i, p, x, lent):
         slides = slides_at(c, i)
@@ -1534,9 +1512,7 @@ def falcon_h1(w, c, tokens):
     h, heads, kv, width = c["hidden_size"], c["num_attention_heads"], c["num_key_value_heads"], c["head_dim"]
     sizes = [c[key] for key in ("mamba_n_heads", "mamba_d_head", "mamba_n_groups", "mamba_d_state", "mamba_d_conv")]
     normed = "" if not c["mamba_rms_norm"] else "before" if c["mamba_norm_before_gate"] else "behind"
-
-    def norm(name, x):
-        return rms_norm(x, w(name + ".weight", x.shape[-1], scale=0.2, about=1), c["rms_norm_eps"])
+    norm = rms_norms(w, c["rms_norm_eps"])
 
     def attention(p, x):
         q, k, v = (heads_of(linear(w, f"{p}{n}_proj", x, m * width), m) for n, m in (("q", heads), ("k", kv), ("v", kv)))
@@ -1573,9 +1549,7 @@ def olmo_hybrid(w, c, tokens):
     h, f, heads, kv = (c[k] for k in ("hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads"))
     keys, values, dk, dv = (c["linear_" + k] for k in ("num_key_heads", "num_value_heads", "key_head_dim", "value_head_dim"))
     turns = c["rope_parameters"] is not None
-
-    def norm(name, x):
-        return rms_norm(x, w(name + ".weight", x.shape[-1], scale=0.2, about=1), c["rms_norm_eps"])
+    norm = rms_norms(w, c["rms_norm_eps"])
 
     def attention(p, x):
         q, k = (norm(f"{p}{n}_norm", linear(w, f"{p}{n}_proj", x, size * h // heads)) for n, size in (("q", heads), ("k", kv)))
@@ -1688,9 +1662,7 @@ def cohere(w, c, tokens):
     """Both branches read one norm without a bias; layers without a window do not turn."""
     h, f, heads, kv = (c[k] for k in ("hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads"))
     width = h // heads
-
-    def norm(name, x):
-        return layer_norm(x, w(name + ".weight", h, scale=0.2, about=1), 0, c["layer_norm_eps"])
+    norm = layer_norms(w, c["layer_norm_eps"], False)
 
     table = w("model.embed_tokens.weight", c["vocab_size"], h, scale=0.5)
     x = table[tokens]
@@ -1973,9 +1945,7 @@ def dbrx(w, c, tokens):
     kv, most, width = c["attn_config"]["kv_n_heads"], c["attn_config"]["clip_qkv"], c["d_model"] // c["n_heads"]
     turn = {**c, "rope_theta": c["attn_config"]["rope_theta"]}
     count, k, f = ffn["moe_num_experts"], ffn["moe_top_k"], ffn["ffn_hidden_size"]
-
-    def norm(name, x):
-        return layer_norm(x, w(name + ".weight", h, scale=0.2, about=1), 0, 1e-5)
+    norm = layer_norms(w, 1e-5, False)
 
     def experts_of(p, x):
         best, which = torch.topk(torch.softmax(linear(w, p + "router.layer", x, count), -1), k, -1)
@@ -1998,9 +1968,7 @@ def mpt(w, c, tokens):
     """No biases anywhere."""
     h, heads, t = c["d_model"], c["n_heads"], "transformer."
     most = c["attn_config"]["clip_qkv"]
-
-    def norm(name, x):
-        return layer_norm(x, w(name + ".weight", h, scale=0.2, about=1), 0, 1e-5)
+    norm = layer_norms(w, 1e-5, False)
 
     table = w(t + "wte.weight", c["vocab_size"], h, scale=0.5)
     x = table[tokens]
@@ -2191,9 +2159,7 @@ def eurobert(w, c, tokens):
     """Llama that sees both sides, and has a head or reads its embedding backward."""
     h, n, kv = c["hidden_size"], c["num_attention_heads"], c["num_key_value_heads"]
     width, f = h // n, c["intermediate_size"]
-
-    def norm(name, x):
-        return rms_norm(x, w(name + ".weight", h, scale=0.2, about=1), c["rms_norm_eps"])
+    norm = rms_norms(w, c["rms_norm_eps"])
 
     table = w("model.embed_tokens.weight", c["vocab_size"], h, scale=0.5)
     x = table[tokens]
@@ -2298,9 +2264,7 @@ def t5(w, c, tokens, read=None):
     table = w("shared.weight", c["vocab_size"], h, scale=0.5)
     gated = c["feed_forward_proj"] == "gated-gelu"
     switch = c["model_type"] == "switch_transformers"
-
-    def norm(name, x):
-        return rms_norm(x, w(name + ".weight", h, scale=0.2, about=1), c["layer_norm_epsilon"])
+    norm = rms_norms(w, c["layer_norm_epsilon"])
 
     def attention(p, x, source, bias, causal):
         q = heads_of(linear(w, p + "q", x, n * width), n)
@@ -2641,9 +2605,7 @@ def bart(w, c, tokens, read=None):
     table = w("model.shared.weight", c["vocab_size"], h, scale=0.5)
     first = 2 if kind in ("bart", "plbart", "mbart", "m2m_100") else 0
     norm_first = kind not in ("bart", "plbart", "marian", "blenderbot-small")
-
-    def norm(name, x):
-        return layer_norm(x, w(name + ".weight", h, scale=0.2, about=1), w(name + ".bias", h, scale=0.2), 1e-5)
+    norm = layer_norms(w, 1e-5)
 
     def places(name, count):
         if kind in ("marian", "pegasus", "m2m_100"):
