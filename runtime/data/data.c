@@ -192,9 +192,28 @@ static bool count_outputs(const MtfGraph *graph, int tensor, int64_t *outputs, G
                            t->name);
 }
 
+/* Whether labels below 0 are no class: an operation compares them with 0, as softmax_cross_entropy that ignores
+ * them becomes. */
+static bool ignores_labels(const MtfGraph *graph, int tensor) {
+    for (int i = 0; i < (int)graph->operations->len; i++) {
+        const MtfOperation *op = mtf_graph_operation(graph, i);
+        bool compares = mtf_operation_row(op->kind)->dtype == MTF_DTYPE_TRUTH && op->n_inputs == 2;
+        if (!compares || (op->inputs[0] != tensor && op->inputs[1] != tensor))
+            continue;
+        const MtfTensor *other = mtf_graph_tensor(graph, op->inputs[op->inputs[0] == tensor]);
+        const MtfOperation *made =
+            other->producer < 0 ? NULL : mtf_graph_operation(graph, other->producer);
+        if (made != NULL && made->n_inputs == 0 && other->shape.rank == 0 &&
+            made->attributes.value == 0)
+            return true;
+    }
+    return false;
+}
+
 /* What the inputs of one example are. */
 typedef struct {
     int64_t features, targets, labels, classes, categories; /* 0 = none */
+    bool ignores;                                           /* labels below 0 */
     int64_t most;                                           /* outputs of the teacher */
     int64_t batch;                                          /* of a step */
 } Example;
@@ -222,6 +241,7 @@ static bool describe_example(const MtfGraph *graph, bool of_files, Example *exam
         if (tensor->feed == MTF_FEED_LABELS) {
             example->labels = size;
             example->classes = outputs;
+            example->ignores = ignores_labels(graph, t);
         }
     }
     return true;
@@ -254,6 +274,7 @@ static bool open_examples(MtfData *data, const MtfDataSettings *settings, GError
                                  .targets = example.targets,
                                  .labels = example.labels,
                                  .classes = example.classes,
+                                 .ignores = example.ignores,
                                  .categories = example.categories,
                                  .files = settings->files,
                                  .held_out = settings->held_out,

@@ -29,6 +29,7 @@ struct MtfExamples {
     MtfFeatureInput *inputs; /* [n_inputs] */
     int n_inputs;
     int64_t classes;
+    bool ignores;     /* labels below 0 */
     Part train, held; /* the second is empty when the end of the first is held out */
     int64_t trained;  /* examples of the training part */
     double *values[STREAMS];
@@ -227,7 +228,8 @@ static bool open_arrays(const MtfExamples *examples, Part *part, const char *pat
 
 static bool is_label(const MtfExamples *examples, const Part *part, int64_t record, double label,
                      GError **error) {
-    return (label >= 0 && label < (double)examples->classes) ||
+    return ((label >= 0 || (examples->ignores && label >= INT32_MIN)) &&
+            label < (double)examples->classes) ||
            mtf_input_error(error,
                            "%s: the label of example %" PRId64 " is %.0f, but the model has only "
                            "%" PRId64 " classes",
@@ -292,6 +294,7 @@ MtfExamples *mtf_examples_open(const MtfExamplesWanted *wanted, GError **error) 
     examples->wanted[CATEGORIES] = wanted->categories;
     examples->wanted[LABELS] = wanted->labels;
     examples->classes = wanted->classes;
+    examples->ignores = wanted->ignores;
     examples->n_inputs = wanted->n_inputs;
     examples->inputs = g_memdup2(wanted->inputs, (gsize)wanted->n_inputs * sizeof *wanted->inputs);
     for (int s = 0; s < STREAMS; s++)

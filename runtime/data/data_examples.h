@@ -28,6 +28,7 @@ typedef struct {
     int64_t targets;       /* of its targets; 0 = the model has none */
     int64_t labels;        /* numbers of its labels: 1 = its class, else that of each place; or 0 */
     int64_t classes;       /* labels are below it */
+    bool ignores;          /* and may be below 0, which is no class */
     int64_t categories;    /* of an example */
     char *const *files;    /* NULL-terminated */
     char *const *held_out; /* files; NULL = a share of the examples */

@@ -395,3 +395,35 @@ TEST(the_entropy_of_a_text_is_that_of_its_training_part) {
     assert_true(fabs(mtf_data_entropy(data) - log(3)) < 1e-12);
     remove_text(path);
 }
+
+/* Two examples of two features, the first without a label, as PyTorch's -100. What ignores such labels has become
+ * a comparison with 0; one with 1 says nothing of them. */
+TEST(labels_below_0_are_none_where_a_loss_ignores_them) {
+    static const char features[] = "\0\0\x08\x02\0\0\0\2\0\0\0\2\1\2\3\4";
+    static const char labels[] = "\0\0\x0c\x01\0\0\0\2\xff\xff\xff\x9c\0\0\0\2";
+    g_autofree char *x = write_text(features, sizeof features - 1);
+    g_autofree char *y = write_text(labels, sizeof labels - 1);
+    char *files[] = { x, y, NULL };
+    for (int ignores = 0; ignores < 2; ignores++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *text = g_strdup_printf(
+            "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'b': 2, 'f': 2, 'c': 3}, 'inputs': ["
+            "{'name': 'x', 'dims': ['b', 'f'], 'feed': 'features'}, "
+            "{'name': 'y', 'dims': ['b'], 'dtype': 'int32', 'feed': 'labels'}], 'variables': ["
+            "{'name': 'w', 'dims': ['f', 'c'], 'init': 'ones'}], 'operations': ["
+            "{'name': 'scores', 'op': 'einsum', 'inputs': ['x', 'w'], 'dims': ['b', 'c']}, "
+            "{'name': 'chosen', 'op': 'label_logit', 'inputs': ['scores', 'y'], 'dims': ['b']}, "
+            "{'name': 'least', 'op': 'constant', 'dims': [], 'dtype': 'int32', 'value': %d}, "
+            "{'name': 'counts', 'op': 'less_equal', 'inputs': ['least', 'y'], 'dims': ['b']}]}",
+            ignores ? 0 : 1);
+        g_autoptr(MtfGraph) graph = mtf_test_graph(text);
+        MtfDataSettings settings = { .seed = 1, .files = files };
+        g_autoptr(MtfData) data = mtf_data_open_files(graph, &settings, &error);
+        if ((data != NULL) != (ignores == 1))
+            fail_msg("%s", error == NULL ? "taken" : error->message);
+        if (ignores == 0)
+            assert_non_null(strstr(error->message, "the label of example 0 is -100"));
+    }
+    unlink(x);
+    unlink(y);
+}
