@@ -26,10 +26,9 @@ void mtf_certify_point(MtfCertificate *certificate, const MtfExactBound *exact,
                        const MtfCore *core) {
     if (certificate == NULL)
         return;
-    int shift = mtf_exact_bound_shift(exact), price_shift = mtf_exact_bound_price_shift(exact);
-    bool is_priced = price_shift >= shift; /* else the bound has no use for prices */
-    mtf_certificate_two(certificate, "point", shift, MAX(shift, price_shift));
-    for (int r = 0; is_priced && r < core->rows; r++)
+    mtf_certificate_two(certificate, "point", mtf_exact_bound_shift(exact),
+                        mtf_exact_bound_price_shift(exact));
+    for (int r = 0; r < core->rows; r++)
         if (mtf_exact_bound_price(exact, r) > 0)
             mtf_certificate_two(certificate, "price", core->row_time[r],
                                 mtf_exact_bound_price(exact, r));

@@ -155,15 +155,18 @@ static int64_t whole(double number, double unit) {
     return (int64_t)fmin(fmax(rint(scaled), -(double)LARGEST), (double)LARGEST);
 }
 
-/* Prices are rounded down, to multiples that are as fine as their sum allows. */
+/* Prices are rounded down, to multiples that are as fine as their sum allows; where these are coarser than those of
+ * costs prices are above any cost, and paying none is sound. */
 static void round_prices(MtfExactBound *exact) {
     const MtfMessages *messages = exact->messages;
     int rows = messages->core->rows, bits = 0;
     (void)frexp(messages->prefix[rows], &bits);
-    exact->price_shift = CLAMP(59 - bits, -1000, 100);
+    bool fine = 59 - bits >= exact->shift;
+    exact->price_shift = fine ? MIN(59 - bits, 100) : exact->shift;
     double unit = ldexp(1, exact->price_shift);
     for (int r = 0; r < rows; r++) {
-        exact->price[r] = (int64_t)fmin(floor(messages->price[r] * unit), LARGEST_PREFIX);
+        double price = fine ? floor(messages->price[r] * unit) : 0;
+        exact->price[r] = (int64_t)fmin(price, LARGEST_PREFIX);
         exact->prefix[r + 1] = exact->prefix[r] + exact->price[r];
         if (exact->prefix[r + 1] > (INT64_C(1) << 61)) /* not with sums of what frexp saw */
             exact->prefix[r + 1] = exact->prefix[r], exact->price[r] = 0;
@@ -172,11 +175,7 @@ static void round_prices(MtfExactBound *exact) {
 
 /* A product of a scaled price and memory in multiples of 2^-shift, rounded down. */
 static MtfInt128 payment(const MtfExactBound *exact, MtfInt128 product) {
-    int down = exact->price_shift - exact->shift;
-    if (down >= 0)
-        return down > 126 ? 0 : product >> down;
-    /* Prices are that coarse only where they are above any cost; paying less of them is sound. */
-    return 0;
+    return product >> (exact->price_shift - exact->shift);
 }
 
 /* Rounded up: what the rooms take from the bound. */
@@ -185,10 +184,7 @@ static MtfInt128 paid_rooms(const MtfExactBound *exact) {
     MtfInt128 sum = 0;
     for (int r = 0; r < core->rows; r++)
         sum += (MtfInt128)exact->price[r] * core->capacity[r];
-    int down = exact->price_shift - exact->shift;
-    if (down < 0)
-        return 0;
-    return down > 126 ? (sum > 0) : -((-sum) >> down);
+    return -((-sum) >> (exact->price_shift - exact->shift));
 }
 
 /* An edge's message to a node, with what the node sent on to it in the pass back: that moves from

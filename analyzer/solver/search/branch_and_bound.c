@@ -478,6 +478,7 @@ MtfBranchStatus mtf_branching_run(MtfBranching *b, int64_t cutoff, int64_t work,
         if (!found)
             continue;
         memcpy(values, b->values, (gsize)b->core->node_count * sizeof *values);
+        b->cutoff = MIN(b->cutoff, mtf_core_cost(b->core, values) - 1); /* what is certified next */
         return MTF_BRANCH_FOUND;
     }
     return MTF_BRANCH_OPEN;

@@ -121,22 +121,30 @@ static void add_edges(Program *program) {
     }
 }
 
+/* What a value takes there, of all pieces: a row has one entry a variable. */
+static double usage_in_row(const MtfCoreNode *node, int row, int value) {
+    double usage = 0;
+    for (guint k = 0; k < node->pieces->len; k++) {
+        const MtfCorePiece *piece = &g_array_index(node->pieces, MtfCorePiece, k);
+        if (piece->first <= row && row < piece->last)
+            usage += (double)piece->usage[value];
+    }
+    return usage;
+}
+
 static void add_memory_row(const Program *program, int r) {
     const MtfCore *core = program->core;
     g_autoptr(GArray) variables = g_array_new(FALSE, FALSE, sizeof(int));
     g_autoptr(GArray) coefficients = g_array_new(FALSE, FALSE, sizeof(double));
     for (int v = 0; v < core->node_count; v++) {
         const MtfCoreNode *node = &core->nodes[v];
-        for (guint k = 0; node->alive && k < node->pieces->len; k++) {
-            const MtfCorePiece *piece = &g_array_index(node->pieces, MtfCorePiece, k);
-            if (r < piece->first || r >= piece->last)
+        for (int p = 0; node->alive && p < node->values; p++) {
+            int s = program->first[v] + p;
+            double usage = usage_in_row(node, r, p);
+            if (usage == 0)
                 continue;
-            for (int p = 0; p < node->values; p++) {
-                int s = program->first[v] + p;
-                double usage = (double)piece->usage[p];
-                g_array_append_val(variables, s);
-                g_array_append_val(coefficients, usage);
-            }
+            g_array_append_val(variables, s);
+            g_array_append_val(coefficients, usage);
         }
     }
     mtf_ilp_add_row(program->ilp, (int)variables->len, (const int *)(void *)variables->data,
