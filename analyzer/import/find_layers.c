@@ -338,17 +338,26 @@ static GArray *find_layers(Search *s) {
     return found;
 }
 
+static void clear_search(Search *s) {
+    g_array_unref(s->chain);
+    g_free(s->place);
+    g_free(s->kind);
+    g_free(s->crossing);
+    g_free(s->taken);
+    g_free(s->first);
+}
+
 void mtf_graph_find_layers(MtfGraph *graph) {
     guint n = graph->operations->len;
-    g_autoptr(GArray) chain = g_array_new(FALSE, FALSE, sizeof(int));
-    Search s = { .graph = graph, .chain = chain };
-    g_autofree int *place = s.place = g_new(int, n + 1);
-    g_autofree int *kind = s.kind = g_new0(int, n + 1);
-    g_autofree int *crossing = s.crossing = g_new0(int, n + 2);
-    g_autofree bool *taken = s.taken = g_new0(bool, n + 1);
-    g_autofree int *first = s.first = g_new(int, graph->tensors->len + 1);
     if (graph->repeats->len > 0)
         return;
+    Search s = { .graph = graph,
+                 .chain = g_array_new(FALSE, FALSE, sizeof(int)),
+                 .place = g_new(int, n + 1),
+                 .kind = g_new0(int, n + 1),
+                 .crossing = g_new0(int, n + 2),
+                 .taken = g_new0(bool, n + 1),
+                 .first = g_new(int, graph->tensors->len + 1) };
     number_kinds(&s);
     find_chain(&s);
     count_crossing(&s);
@@ -358,4 +367,5 @@ void mtf_graph_find_layers(MtfGraph *graph) {
         find_twins(&s, row);
         mark_row(&s, row);
     }
+    clear_search(&s);
 }

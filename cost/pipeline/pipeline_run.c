@@ -286,13 +286,17 @@ MtfPipelineRun *mtf_pipeline_run_steady(const MtfPipelineOrder *order,
     g_autoptr(MtfPipelineOrder) steady = mtf_pipeline_steady_order(order);
     Steady p = { order, times, new_run(steady), .last = steps - 1 };
     p.n = steps * order->microbatches + mtf_pipeline_lookahead(order, 0);
-    g_autofree double *forward = p.forward = g_new0(double, (gsize)stages *(gsize)p.n);
-    g_autofree double *gradient = p.gradient = g_new0(double, (gsize)stages *(gsize)p.n);
-    g_autofree double *own = p.free = g_new0(double, stages);
-    g_autofree double *done = p.done = g_new0(double, steps);
+    p.forward = g_new0(double, (gsize)stages *(gsize)p.n);
+    p.gradient = g_new0(double, (gsize)stages *(gsize)p.n);
+    p.free = g_new0(double, stages);
+    p.done = g_new0(double, steps);
     for (int step = 0; step < steps; step++)
         play_step(&p, step);
-    sum_up_steady(&p, (done[steps - 1] - done[SETTLING_STEPS - 1]) / STEADY_STEPS);
+    sum_up_steady(&p, (p.done[steps - 1] - p.done[SETTLING_STEPS - 1]) / STEADY_STEPS);
+    g_free(p.forward);
+    g_free(p.gradient);
+    g_free(p.free);
+    g_free(p.done);
     return p.run;
 }
 

@@ -308,12 +308,10 @@ static bool check_pair(const MtfPricer *pricer, const MtfProgram *program,
            mtf_failure(error, "instruction %d does not wait for %d", late, early);
 }
 
-bool mtf_schedule_check(const MtfPricer *pricer, const MtfProgram *program,
-                        const MtfSchedule *schedule, GError **error) {
-    Durations durations = find_durations(pricer, program);
-    g_autofree int64_t *device = durations.device;
+static bool check_all(const MtfPricer *pricer, const MtfProgram *program,
+                      const MtfSchedule *schedule, const Durations *durations, GError **error) {
     for (int i = 0; i < schedule->length; i++) {
-        if (schedule->ends[i] - schedule->starts[i] != duration_of(&durations, program, i))
+        if (schedule->ends[i] - schedule->starts[i] != duration_of(durations, program, i))
             return mtf_failure(error, "instruction %d does not take its time", i);
         if (schedule->starts[i] < 0 || schedule->ends[i] > schedule->nanoseconds)
             return mtf_failure(error, "instruction %d is outside the step", i);
@@ -322,4 +320,12 @@ bool mtf_schedule_check(const MtfPricer *pricer, const MtfProgram *program,
                 return false;
     }
     return true;
+}
+
+bool mtf_schedule_check(const MtfPricer *pricer, const MtfProgram *program,
+                        const MtfSchedule *schedule, GError **error) {
+    Durations durations = find_durations(pricer, program);
+    bool sound = check_all(pricer, program, schedule, &durations, error);
+    g_free(durations.device);
+    return sound;
 }

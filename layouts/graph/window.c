@@ -203,7 +203,7 @@ static bool check_window(const Check *check, const Sides *sides, const MtfWindow
            (sides->filter == NULL || check_place(check, window->kernel, "the filter", sides->filter,
                                                  sides->larger, sides->smaller, error)) &&
            check_sizes(check, window, error) &&
-           (sides->filter != NULL || check->operation->attributes.counted ||
+           (sides->filter != NULL || check->operation->attributes.counted != 0 ||
             check_meets_elements(check, window, error));
 }
 
