@@ -162,7 +162,7 @@ SCRIPTS := $(wildcard $(call levels,tests,test_*.sh) tests/e2e/*.sh)
 DEFAULT_TESTS := $(wildcard $(call levels,tests,test_*.c) tests/fuzz/fuzz_*.c) $(filter-out tests/e2e/long_%,$(sort $(SCRIPTS)))
 LONG_TESTS := $(wildcard $(call levels,tests,long_*.c) $(call levels,tests,long_*.sh))
 TESTS := $(patsubst %.c,$(B)/%,$(filter %.c,$(DEFAULT_TESTS) $(LONG_TESTS)))
-TESTS += $(B)/tests/fuzz/planted $(B)/tests/e2e/runs_together $(B)/tests/e2e/drawn_plans $(B)/tests/e2e/drawn_models
+TESTS += $(B)/tests/fuzz/planted $(B)/tests/e2e/runs_together $(B)/tests/e2e/drawn_plans $(B)/tests/e2e/drawn_models $(B)/tests/e2e/drawn_stages
 FUZZERS := $(filter $(B)/tests/fuzz/%,$(TESTS))
 # An archive, so that a test gets only the helpers it names: the MPI witness replaces MPI's functions.
 TEST_SUPPORT := $(wildcard tests/support/*.c tests/support/*/*.c)
