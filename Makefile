@@ -206,7 +206,7 @@ bench: ## rebuild the tables of tests/bench/README.md (tests/bench/bench_*.sh)
 	for script in $(call only,$(wildcard tests/bench/bench_*.sh)); do \
 		sh $$script || exit 1; done
 
-lint: ## format, headers alone, layers, cppcheck, limits of functions, shell scripts
+lint: ## format, headers alone, includes that are not needed, layers, cppcheck, limits of functions, shell scripts
 	@$(SUBMAKE) deps
 	@sh tests/lint/lint.sh
 
