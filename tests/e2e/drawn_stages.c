@@ -4,8 +4,6 @@
  * FOLDER/SEED-staged.plan is that pipeline, FOLDER/SEED-whole.plan the step in one piece on one processor; float64. */
 #include "analyzer/planner/planning.h"
 #include "cost/pipeline/pipeline_schedule.h"
-#include "cost/transfer/route_price.h"
-#include "layouts/execution/executed_graph.h"
 #include "layouts/pipeline/pipeline_delay.h"
 #include "layouts/plan_file/pipeline_plan.h"
 #include "tests/support/cases/random_layout.h"
