@@ -213,7 +213,7 @@ TEST(the_problem_models_memory_from_below) {
 TEST(so_it_does_of_every_family) {
     for (const MtfModelFamily *const *family = mtf_model_families(); *family != NULL; family++) {
         const MtfModelPreset *tiny = mtf_model_preset_find(*family, "tiny", NULL);
-        MtfModelSettings settings = tiny->settings;
+        MtfModelSettings settings = mtf_model_settings(tiny);
         g_autoptr(MtfGraph) written = mtf_model_build(*family, tiny, &settings, NULL);
         g_autoptr(MtfGraph) forward = mtf_expand(written, NULL);
         MtfFreeSetup setup;

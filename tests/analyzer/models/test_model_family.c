@@ -39,7 +39,7 @@ static MtfGraph *build(const char *family_name, const char *preset_name,
 /* Presets alike share their options, which each goes on with: GPT-2's rate is 3e-4, the small one's 6e-4. */
 TEST(later_options_of_a_preset_hold) {
     const char *names[] = { "gpt2-small", "gpt2-xl" };
-    double rates[] = { 6e-4, 3e-4 };
+    const double rates[] = { 6e-4, 3e-4 };
     for (int i = 0; i < 2; i++) {
         const MtfModelPreset *preset = mtf_model_preset_find(&mtf_model_gpt, names[i], NULL);
         assert_true(mtf_model_settings(preset).rate == rates[i]);
