@@ -174,7 +174,8 @@ static int by_factors(MtfAssembly *m, int which, int branch) {
 }
 
 static int ffn_branch(MtfAssembly *m, int x) {
-    return mtf_assembly_scale(m, "made_scaled", m->stack->ffn_scale, mtf_assembly_ffn(m, x));
+    int y = m->stack->channel_mix ? mtf_assembly_channel_mix(m, x) : mtf_assembly_ffn(m, x);
+    return mtf_assembly_scale(m, "made_scaled", m->stack->ffn_scale, y);
 }
 
 static int attention_branch(MtfAssembly *m, int x) {

@@ -106,6 +106,7 @@ typedef enum {
     MTF_MIXER_SCAN,        /* numbers of each feature that forget as what is read says (Mamba) */
     MTF_MIXER_HEAD_SCAN,   /* the same, alike for all features of a head (Mamba 2) */
     MTF_MIXER_LIGHTNING,   /* a matrix of each head that forgets at a speed of its own (MiniMax) */
+    MTF_MIXER_WKV,         /* means of each feature that forget, as a loop (RWKV 4) */
     MTF_MIXER_GATED,       /* a number of each feature that forgets as gates say (RecurrentGemma) */
 } MtfMixerKind;
 
@@ -203,6 +204,7 @@ typedef struct {
     double qkv_limit;  /* q, k and v stay within it; 0: none */
     bool alibi;        /* scores fall with the distance, in each head by a slope of its own */
     bool coarse_alibi; /* in bfloat16, and then multiplied by the scale of the scores (Falcon) */
+    bool channel_mix;  /* their feed-forward part is RWKV's (mixers/wkv.c) */
     bool one_part;     /* layers have no feed-forward part */
     MtfLayerSet ffn_layers;      /* or have that alone */
     bool parallel;               /* both parts of a layer look at its input */

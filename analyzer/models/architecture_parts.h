@@ -157,8 +157,9 @@ int mtf_assembly_end_streams(MtfAssembly *m, int x);
 /* Self-attention of the layer (architecture_attention.c): the branch, without norms around it. */
 int mtf_assembly_self_attention(MtfAssembly *m, int x);
 
-/* What the layer has in the place of attention (mixers/). */
+/* What the layer has in the place of attention, and RWKV's feed-forward part (mixers/). */
 int mtf_assembly_mixer(MtfAssembly *m, int x);
+int mtf_assembly_channel_mix(MtfAssembly *m, int x);
 
 /* x turned by its positions along `dim`; x itself in layers that do not turn. */
 int mtf_assembly_turn(MtfAssembly *m, const char *name, int dim, int x);

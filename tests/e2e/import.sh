@@ -344,6 +344,8 @@ count dinov2-registers-base $((86580480 - 768 + 1537000 + 3072)) '{"model_type":
 # As BEiT's and BitNet's authors count them; DINOv3 without the numbers of what is hidden.
 count beit-base 86530984 '{"model_type":"beit","use_relative_position_bias":true,"drop_path_rate":0.1,"use_mask_token":false}'
 count dinov3-vits16 21596160 '{"model_type":"dinov3_vit","num_register_tokens":4,"pos_embed_rescale":2.0}'
+# As its authors count RWKV 4 of 169 million.
+count rwkv-4-169m 169342464 '{"model_type":"rwkv","hidden_size":768,"num_hidden_layers":12,"rescale_every":6}'
 count bitnet-2b 2412820480 '{"model_type":"bitnet","max_position_embeddings":4096,"tie_word_embeddings":true}'
 # As torchvision counts ResNets, with the running means and variances of 26 560 and 4 800 channels, and ConvNeXt's authors their smallest, with the factors that the second version has not.
 count resnet-50 $((25557032 + 2 * 26560)) '{"model_type":"resnet","downsample_in_bottleneck":false,"out_features":["stage4"]}'
@@ -431,7 +433,7 @@ refuse "sizes of a layer with a window" '{"model_type":"gemma4_text","num_hidden
 refuse "borrowers alone" '{"model_type":"gemma4_text","num_hidden_layers":6,"num_kv_shared_layers":6,'"$wide"'}' "/num_kv_shared_layers: fewer than all"
 refuse "a share above 1" '{"model_type":"llama","attention_dropout":1.5}' "/attention_dropout: a share that is dropped"
 refuse "an unknown key" '{"model_type":"llama","alibi":true}' "/alibi: not known for model type llama"
-refuse "an unknown type" '{"model_type":"rwkv"}' "there are gpt2, openai-gpt"
+refuse "an unknown type" '{"model_type":"rwkv7"}' "there are gpt2, openai-gpt"
 refuse "a bart with norms before its branches" '{"model_type":"bart","normalize_before":true}' "/normalize_before: only false is supported"
 refuse "waves of an odd width" '{"model_type":"pegasus","d_model":3,"encoder_attention_heads":1,"decoder_attention_heads":1}' "/d_model: an even number"
 refuse "a translator of two tables" '{"model_type":"marian","share_encoder_decoder_embeddings":false}' "/share_encoder_decoder_embeddings: only true"

@@ -16,6 +16,8 @@ int mtf_assembly_mixer(MtfAssembly *m, int x) {
         return mtf_mixer_head_scan(m, x);
     case MTF_MIXER_LIGHTNING:
         return mtf_mixer_lightning(m, x);
+    case MTF_MIXER_WKV:
+        return mtf_mixer_wkv(m, x);
     case MTF_MIXER_GATED:
         return mtf_mixer_gated_recurrence(m, x);
     }
@@ -58,6 +60,13 @@ static void keep_place(MtfAssembly *m, int variable, const char *file, const cha
         return;
     g_autofree char *place = g_strdup_printf("%s%s%s[%s]", m->files, file, suffix, sizes);
     mtf_assembly_place(m, mtf_graph_tensor(m->p->b.graph, variable)->name, place);
+}
+
+int mtf_mixer_row(MtfAssembly *m, const char *name, const char *file, int dim, const char *sizes,
+                  double value) {
+    int variable = mtf_parts_variable(m->p, name, &MTF_SHAPE(dim), MTF_INIT_CONSTANT, value);
+    keep_place(m, variable, file, "", sizes);
+    return variable;
 }
 
 int mtf_mixer_vector(MtfAssembly *m, const char *name, const char *file, const MtfShape *shape,

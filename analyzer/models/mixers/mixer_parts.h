@@ -35,6 +35,10 @@ int mtf_mixer_convolve(MtfAssembly *m, const MtfMixerConvolution *convolution, i
 int mtf_mixer_vector(MtfAssembly *m, const char *name, const char *file, const MtfShape *shape,
                      double value);
 
+/* The same of one dimension, which files keep with `sizes`. */
+int mtf_mixer_row(MtfAssembly *m, const char *name, const char *file, int dim, const char *sizes,
+                  double value);
+
 /* The same of two dimensions. */
 int mtf_mixer_matrix(MtfAssembly *m, const char *name, const char *file, int rows, int columns,
                      double value);
@@ -83,6 +87,14 @@ int mtf_mixer_head_scan(MtfAssembly *m, int x);
  *
  * with q, k and v silu of one matrix, head by head. The result is out(norm(o) sigmoid(gate(x))). */
 int mtf_mixer_lightning(MtfAssembly *m, int x);
+
+/* The weighted means of RWKV 4 (Peng and others, 2023, equations 11 to 19). Of each feature
+ *
+ *     told[t] = (sum over i < t of e^(-(t - 1 - i) e^rate + k[i]) v[i] + e^(bonus + k[t]) v[t]) / (the same of 1 for v)
+ *
+ * where k, v and r come of x and the place before it, mixed; the result is out(sigmoid(r) told). All exponents are
+ * less by the largest so far. */
+int mtf_mixer_wkv(MtfAssembly *m, int x);
 
 /* The real-gated linear recurrence (De and others, Griffin, 2024, equations 1 to 4) as RecurrentGemma has it. Each feature
  * keeps a number h:

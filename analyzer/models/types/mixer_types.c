@@ -282,6 +282,40 @@ static void read_olmo_hybrid(MtfConfig *c, MtfArchitecture *n) {
                                            "linear_dt_max", "linear_dt_init_floor", NULL });
 }
 
+/* ---- RWKV ------------------------------------------------------------------------------------- */
+
+static void read_rwkv(MtfConfig *c, MtfArchitecture *n) {
+    MtfStack *s = &n->decoder;
+    MtfMixer *mixer = &s->mixer;
+    n->kind = MTF_ARCHITECTURE_DECODER;
+    n->vocab = mtf_config_size(c, "vocab_size", 50277);
+    n->d_model = mtf_config_size(c, "hidden_size", 4096);
+    n->context = mtf_config_size(c, "context_length", 1024);
+    n->epsilon = mtf_config_number(c, "layer_norm_epsilon", 1e-5);
+    n->tied = mtf_config_flag(c, "tie_word_embeddings", false);
+    n->embedding = "embeddings";
+    n->head = "head";
+    s->layers = mtf_config_count(c, "num_hidden_layers", 32);
+    s->d_ff = mtf_config_size(c, "intermediate_size", MIN(4 * n->d_model, MTF_CONFIG_MOST));
+    s->channel_mix = true;
+    s->names = (MtfStackNames){ .layer = "blocks.%d.",
+                                .before_attention = "ln1",
+                                .before_ffn = "ln2",
+                                .embedding_norm = "blocks.0.pre_ln",
+                                .final_norm = "ln_out" };
+    memset(mixer->layers, 0xff, sizeof mixer->layers);
+    mixer->kind = MTF_MIXER_WKV;
+    mixer->d_inner = mtf_config_size(c, "attention_hidden_size", n->d_model);
+    mixer->forget_rate = "attention.time_decay";
+    mixer->skip = "attention.time_first";
+    mixer->out = "attention.output";
+    if (n->epsilon != 1e-5)
+        mtf_config_fail(c, "layer_norm_epsilon", "only 1e-5 is supported, which the last norm has");
+    if (mtf_config_find(c, "rescale_every", &(MtfJson){ 0 }))
+        mtf_config_leave_out(c, "rescale_every",
+                             "numbers of 16 bits are kept small by it, which the last norm undoes");
+}
+
 /* ---- Mamba ----------------------------------------------------------------------------------- */
 
 void mtf_type_ignore_scan(MtfConfig *c) {
@@ -588,6 +622,7 @@ static void read_minimax(MtfConfig *c, MtfArchitecture *n) {
 }
 
 const MtfArchitectureType mtf_mixer_types[] = {
+    { "rwkv", read_rwkv },
     { "mamba", read_mamba },
     { "falcon_mamba", read_falcon_mamba },
     { "mamba2", read_mamba2 },

@@ -1530,6 +1530,38 @@ def falcon_h1(w, c, tokens):
     return norm("model.final_layernorm", x) @ w("lm_head.weight", c["vocab_size"], h).T * c["lm_head_multiplier"]
 
 
+def rwkv(w, c, tokens):
+    """Means of what was read that forget, feature by feature; both parts of a layer mix a place with the one before it."""
+    h, inner = c["hidden_size"], c["attention_hidden_size"]
+
+    def norm(name, x):
+        return layer_norm(x, w(name + ".weight", h, scale=0.2, about=1), w(name + ".bias", h, scale=0.2), 1e-5)
+
+    def mixed(p, name, x):
+        share, before = w(f"{p}time_mix_{name}", 1, 1, h, scale=0.3, about=0.5)[0], torch.cat([torch.zeros_like(x[:1]), x[:-1]])
+        return x * share + before * (1 - share)
+
+    def attention(p, x):
+        k, v = (linear(w, p + name, mixed(p, name, x), inner) for name in ("key", "value"))
+        r, kept, bonus = linear(w, p + "receptance", mixed(p, "receptance", x), inner), torch.exp(w(p + "time_decay", inner, scale=0.5)), w(p + "time_first", inner, scale=0.5)
+        told = []
+        for t in range(len(x)):
+            exponents = torch.stack([k[i] - (t - 1 - i) * kept if i < t else k[i] + bonus for i in range(t + 1)])
+            told.append((torch.softmax(exponents, 0) * v[:t + 1]).sum(0))
+        return linear(w, p + "output", torch.sigmoid(r) * torch.stack(told), h)
+
+    def ffn(p, x):
+        hidden = torch.relu(linear(w, p + "key", mixed(p, "key", x), c["intermediate_size"])) ** 2
+        return torch.sigmoid(linear(w, p + "receptance", mixed(p, "receptance", x), h)) * linear(w, p + "value", hidden, h)
+
+    x = norm("rwkv.blocks.0.pre_ln", w("rwkv.embeddings.weight", c["vocab_size"], h, scale=0.5)[tokens])
+    for i in range(c["num_hidden_layers"]):
+        p = f"rwkv.blocks.{i}."
+        x = x + attention(p + "attention.", norm(p + "ln1", x))
+        x = x + ffn(p + "feed_forward.", norm(p + "ln2", x))
+    return norm("rwkv.ln_out", x) @ w("head.weight", c["vocab_size"], h).T
+
+
 def delta_rule(q, k, v, kept, corrected):
     """What each head's matrix says [place, heads, dv] that forgets, and is corrected by those shares [place, heads]."""
     (_, keys, dk), (_, values, dv) = q.shape, v.shape
@@ -3096,6 +3128,8 @@ MODELS = {
     "marian": (bart, {**BART, "scale_embedding": True, "activation_function": "swish", "static_position_embeddings": True,
                       "decoder_vocab_size": 256, "share_encoder_decoder_embeddings": True}),
     "m2m_100": (bart, {**BART, "scale_embedding": True, "activation_function": "relu"}),
+    "rwkv": (rwkv, {"hidden_size": 24, "attention_hidden_size": 20, "intermediate_size": 40, "num_hidden_layers": 2, "vocab_size": 50,
+                    "context_length": 32, "layer_norm_epsilon": 1e-5, "rescale_every": 6, "tie_word_embeddings": False}),
     "bitnet": (llama_like, {**LLAMA, "hidden_act": "relu2", "rope_theta": 100.0}),
     "olmo_hybrid": (olmo_hybrid, OLMO_HYBRID),
     "olmo_hybrid-turns": (olmo_hybrid, {**OLMO_HYBRID, "linear_allow_neg_eigval": False, "rope_parameters": {
