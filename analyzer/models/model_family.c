@@ -133,7 +133,7 @@ char **mtf_model_names(void) {
 static const char *const stems[] = { "large", "small", NULL };
 static const char *const statistics[] = { "microbatch", "step", NULL };
 static const char *const activations[] = { "relu", "gelu", "silu", "sigmoid", "tanh", NULL };
-static const char *const interactions[] = { "cat", "dot", NULL };
+static const char *const interactions[] = { "cat", "dot", "cross", NULL };
 static const char *const cells[] = { "lstm", "gru", NULL };
 static const char *const attentions[] = { "composite", "blockwise", NULL };
 static const char *const routings[] = { MTF_ROUTING_CONVENTIONS, NULL };
@@ -189,9 +189,9 @@ static const MtfModelParameter model_parameters[] = {
       "Share of each label that is spread over all", false },
     TEXT("sizes", sizes, "Sizes of the encoder's layers, 512-256-64"),
     TEXT("bottom", bottom, "Sizes of the layers below, 512-256-64"),
-    TEXT("tables", tables, "Rows of each table, 1460,583,27"),
+    TEXT("tables", tables, "Rows of each table, and how many an example has: 1460,583x2,27"),
     { "interaction", MTF_SETTING_WORD, OFFSET(interaction), 0, 0, interactions,
-      "What the layers above see: vectors or products", false },
+      "What the layers above see: vectors, products or crosses", false },
     TEXT("top", top, "Sizes of the layers above, 512-256-1"),
     { "activation", MTF_SETTING_WORD, OFFSET(activation), 0, 0, activations,
       "Function of hidden layers", false },

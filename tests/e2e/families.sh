@@ -66,6 +66,7 @@ transformer size4 2885976064
 transformer base 63045632
 transformer pase-small 120872960
 dlrm criteo-kaggle 540677217
+dlrm dcn-v2 26151671809
 switch base-8 619339008
 gshard moe-2048e-36l 619333738496
 moe-lstm moe-4096-h 5116667775
@@ -108,6 +109,9 @@ claim "a click of three outputs is bad input" bad_input
 run meshtf-plan model dlrm --tables 8,x --json
 claim "sizes that are none are bad input" bad_input
 claim "the sentence says which" says_error "--tables: \"x\" in \"8,x\" is not a size"
+
+run meshtf-plan model dlrm --tables 8x --json
+claim "rows an example that are none are bad input" says_error "--tables: \"8x\" in \"8x\" is not a size"
 
 run meshtf-plan model resnet --preset resnet-50 --image 64 --json
 claim "pictures of another size change no parameters" says '"parameters": 25557032,'

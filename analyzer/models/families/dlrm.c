@@ -7,7 +7,8 @@
  *     category k ─table k──────────► v_k [batch, width] ─┴─ interaction ─top─► click or not
  *
  * The interaction is all vectors side by side ("cat"), or v_0 beside the products of all pairs
- * ("dot"). A top of one output is the logarithm of a click's odds; of two, one each for no click and
+ * ("dot"), or what three layers of crosses of rank 512 make of all side by side (Wang and others, "DCN V2", 2021, as MLPerf
+ * has it: "cross"). Of a table an example may have several rows, whose sum is its vector. A top of one output is the logarithm of a click's odds; of two, one each for no click and
  * for a click. */
 #include "analyzer/models/families/layer_sizes.h"
 #include "analyzer/models/model_family.h"
@@ -29,18 +30,33 @@ typedef struct {
 
 /* ---- Vectors --------------------------------------------------------------------------------- */
 
-/* v_k of every example: its row of table k. */
+/* The dimension of several rows, one for all tables that have as many. */
+static int bag_dimension(Model *m, int64_t rows) {
+    g_autofree char *name = g_strdup_printf("bag_%" PRId64, rows);
+    int known = m->p->b.error == NULL ? mtf_graph_find_dimension(m->p->b.graph, name) : -1;
+    return known >= 0 ? known : mtf_parts_dimension(m->p, name, rows);
+}
+
+/* v_k of every example: its row of table k, or the sum of several. */
 static int look_up(Model *m, int k) {
     g_autofree char *rows_name = g_strdup_printf("rows%d", k);
     g_autofree char *column = g_strdup_printf("category%d", k);
     g_autofree char *prefix = g_strdup_printf("table/%d", k);
     int rows = mtf_parts_dimension(m->p, rows_name, m->tables.sizes[k]);
-    int ids = mtf_parts_input(m->p, column, SHAPE(m->batch), MTF_I32, MTF_FEED_CATEGORIES);
+    bool several = m->tables.times[k] > 1;
+    MtfShape one = { 1, { m->batch } }, each = one;
+    if (several)
+        mtf_shape_append(&each, bag_dimension(m, m->tables.times[k]));
+    int ids = mtf_parts_input(m->p, column, &each, MTF_I32, MTF_FEED_CATEGORIES);
     mtf_parts_enter(m->p, prefix);
     int table = mtf_parts_variable(m->p, "rows", SHAPE(rows, m->width), MTF_INIT_UNIFORM,
                                    1 / sqrt((double)m->tables.sizes[k]));
+    mtf_shape_append(&each, m->width);
     int vector =
-        mtf_parts_apply(m->p, MTF_OP_EMBEDDING, "vector", SHAPE(m->batch, m->width), table, ids);
+        mtf_parts_apply(m->p, MTF_OP_EMBEDDING, several ? "vectors" : "vector", &each, table, ids);
+    if (several)
+        vector = mtf_parts_apply(m->p, MTF_OP_REDUCE_SUM, "vector", SHAPE(m->batch, m->width),
+                                 vector, -1);
     mtf_parts_leave(m->p);
     return vector;
 }
@@ -117,6 +133,44 @@ static int interact(Model *m, int vectors, int first) {
     return y;
 }
 
+/* ---- Crosses --------------------------------------------------------------------------------- */
+
+#define CROSS_LAYERS 3
+#define CROSS_RANK 512
+
+/* x times a matrix of its own. */
+static int times_matrix(Model *m, const char *name, int from, int to, int x) {
+    int64_t inputs = m->p->b.error == NULL ? mtf_graph_size(m->p->b.graph, from) : 1;
+    g_autofree char *weight = g_strdup_printf("w_%s", name);
+    int w = mtf_parts_variable(m->p, weight, SHAPE(from, to), MTF_INIT_NORMAL,
+                               1 / sqrt((double)inputs));
+    return mtf_parts_einsum(m->p, name, SHAPE(m->batch, to), x, w);
+}
+
+/* All side by side as x[0]; x[l + 1] = x[0] (W (V x[l]) + b) + x[l], where V makes few features of all. */
+static int cross(Model *m, int vectors) {
+    int64_t width = m->bottom.sizes[m->bottom.n - 1] * (m->tables.n + 1);
+    int all = mtf_parts_dimension(m->p, "joined", width);
+    int made = mtf_parts_dimension(m->p, "crossed", width);
+    int few = mtf_parts_dimension(m->p, "cross_rank", MIN(CROSS_RANK, width));
+    int first = mtf_parts_apply(m->p, MTF_OP_RESHAPE, "cross/x", SHAPE(m->batch, all), vectors, -1);
+    int x = first;
+    for (int l = 0; l < CROSS_LAYERS; l++) {
+        g_autofree char *part = g_strdup_printf("cross/%d", l);
+        mtf_parts_enter(m->p, part);
+        int y = times_matrix(m, "wide", few, made, times_matrix(m, "narrow", all, few, x));
+        m->p->b.attributes.from = made;
+        m->p->b.attributes.to = all;
+        y = mtf_parts_apply(m->p, MTF_OP_RENAME, "again", NULL, y, -1);
+        int bias = mtf_parts_variable(m->p, "bias", SHAPE(all), MTF_INIT_CONSTANT, 0);
+        y = mtf_parts_apply(m->p, MTF_OP_MULTIPLY, "crossed", NULL, first,
+                            mtf_parts_add(m->p, "biased", y, bias));
+        x = mtf_parts_add(m->p, "x", y, x);
+        mtf_parts_leave(m->p);
+    }
+    return x;
+}
+
 /* ---- Clicks ---------------------------------------------------------------------------------- */
 
 /* The scores 0 of no click and y of a click, whose cross entropy is that of the odds e^y. */
@@ -157,6 +211,8 @@ static MtfGraph *build(const MtfModelSettings *s, GError **error) {
     int x = all_vectors(&m, &first);
     if (strcmp(s->interaction, "dot") == 0)
         x = interact(&m, x, first);
+    if (strcmp(s->interaction, "cross") == 0)
+        x = cross(&m, x);
     int y = mtf_parts_perceptron(m.p, "top", x, &m.top, "relu", false);
     g_autofree char *last = g_strdup_printf("top%d", m.top.n - 1);
     int outputs = mtf_graph_find_dimension(m.p->b.graph, last);
@@ -174,6 +230,11 @@ static MtfGraph *build(const MtfModelSettings *s, GError **error) {
 #define TERABYTE                                                                                \
     "39884406,39043,17289,7420,20263,3,7120,1543,63,38532951,2953546,403346,10,2208,11938,155," \
     "4,976,14,39979771,25641295,39664984,585935,12972,108,36"
+/* The same columns as MLPerf's DCN V2 takes them, with as many rows an example as its data were made to have. */
+#define SEVERAL                                                                               \
+    "40000000x3,39060x2,17295x1,7424x2,20265x6,3x1,7122x1,1543x1,63x1,40000000x7,3067956x3,"  \
+    "405282x8,10x1,2209x6,11938x9,155x5,4x1,976x1,14x1,40000000x12,40000000x100,40000000x27," \
+    "590152x10,12973x3,108x1,36x1"
 #define EIGHT_MILLIONS "1000000,1000000,1000000,1000000,1000000,1000000,1000000,1000000"
 #define CLICKS " optimizer=sgd schedule=constant rate=0.1 "
 
@@ -186,6 +247,12 @@ static const MtfModelPreset presets[] = {
     MTF_PRESET("criteo-terabyte", "MLPerf's, 24 billion",
                "batch=65536 features=13 interaction=dot" CLICKS
                "bottom=512-256-128 tables=" TERABYTE " top=1024-1024-512-256-1"),
+    MTF_PRESET("dcn-v2", "MLPerf's of 2023, 26 billion",
+               "batch=65536 features=13 interaction=cross" CLICKS
+               "bottom=512-256-128 tables=" SEVERAL " top=1024-1024-512-256-1"),
+    MTF_PRESET("dcn-tiny", "crosses and several rows an example, trains in seconds",
+               "batch=32 features=4 interaction=cross" CLICKS
+               "bottom=16-8 tables=50x3,20x2,10 top=16-1"),
     MTF_PRESET("flexflow", "FlexFlow's, four tables of a million",
                "batch=64 features=4 interaction=cat" CLICKS
                "bottom=64-64 tables=1000000,1000000,1000000,1000000 top=64-2"),

@@ -4,21 +4,28 @@
 #include "layouts/base/error.h"
 
 #include <math.h>
+#include <string.h>
 
 bool mtf_layer_sizes_read(const char *option, const char *text, MtfLayerSizes *layers,
                           GError **error) {
     g_auto(GStrv) parts = g_strsplit_set(text, ",-", -1);
     layers->n = 0;
     for (char **part = parts; *part != NULL; part++) {
-        gint64 size;
+        gint64 size, times = 1;
+        g_autofree char *word = g_strdup(*part);
+        char *of = strcmp(option, "tables") == 0 ? strchr(*part, 'x') : NULL;
+        if (of != NULL)
+            *of = '\0';
         if (layers->n == MTF_MOST_LAYER_SIZES)
             return mtf_input_error(error, "--%s: \"%s\" has more than %d sizes", option, text,
                                    MTF_MOST_LAYER_SIZES);
-        if (!g_ascii_string_to_signed(*part, 10, 1, 1000000000, &size, NULL))
+        if (!g_ascii_string_to_signed(*part, 10, 1, 1000000000, &size, NULL) ||
+            (of != NULL && !g_ascii_string_to_signed(of + 1, 10, 1, 65536, &times, NULL)))
             return mtf_input_error(error,
                                    "--%s: \"%s\" in \"%s\" is not a size from 1 to 1000000000 "
                                    "(write 512-256-64)",
-                                   option, *part, text);
+                                   option, word, text);
+        layers->times[layers->n] = times;
         layers->sizes[layers->n++] = size;
     }
     return layers->n > 0 || mtf_input_error(error, "--%s has no size (write 512-256-64)", option);

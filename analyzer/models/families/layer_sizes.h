@@ -2,7 +2,7 @@
 /* Lists of sizes in the settings of model families, and the perceptrons that they describe:
  *
  *     "512-256-16"    x[batch, in] ─► [512] ─relu─► [256] ─relu─► [16]        with biases
- *     "1460,583,27"   three tables of these numbers of rows                                            */
+ *     "1460,583x2"    two tables of these numbers of rows; an example has two of the second                                                */
 #ifndef MTF_LAYER_SIZES_H
 #define MTF_LAYER_SIZES_H
 
@@ -13,6 +13,7 @@
 typedef struct {
     int n;
     int64_t sizes[MTF_MOST_LAYER_SIZES];
+    int64_t times[MTF_MOST_LAYER_SIZES]; /* "40000000x3": 3; else 1 */
 } MtfLayerSizes;
 
 /* Reads sizes of 1 to 10^9 between commas or dashes. Fails (bad input) naming the option. */

@@ -313,6 +313,57 @@ TEST(gradients_of_other_families_agree_with_finite_differences) {
     check_gradients(code);
 }
 
+/* The values of a tensor. */
+static const double *value_of(const MtfReference *reference, const MtfGraph *graph,
+                              const char *name) {
+    int tensor = mtf_graph_find_tensor(graph, name);
+    assert_true(tensor >= 0);
+    return reference->values[tensor];
+}
+
+/* Two rows of the first table an example; x[l + 1] = x[0] (W (V x[l]) + b) + x[l], features side by side. */
+TEST(crosses_are_those_of_their_formula) {
+    enum { BATCH = 3, WIDTH = 3, ALL = 9 };
+    const char *const clicks[] = { "batch", "3",   "bottom",      "4-3",   "tables", "5x2,4",
+                                   "top",   "4-1", "interaction", "cross", NULL };
+    g_autoptr(MtfGraph) graph = build("dlrm", "tiny", clicks);
+    check_gradients(graph);
+    g_autoptr(MtfReference) reference = mtf_reference_new(graph, 3);
+    mtf_reference_fill_inputs(reference, 4);
+    mtf_reference_run(reference, 0);
+    const double *vectors = value_of(reference, graph, "vectors");
+    const double *ids = value_of(reference, graph, "category0");
+    const double *rows = value_of(reference, graph, "table/0/rows");
+    const double *said = value_of(reference, graph, "cross/2/x");
+    for (int b = 0; b < BATCH; b++) {
+        const double *first = vectors + b * ALL;
+        double x[ALL], y[ALL];
+        for (int i = 0; i < WIDTH; i++)
+            assert_true(fabs(rows[(int)ids[2 * b] * WIDTH + i] +
+                             rows[(int)ids[2 * b + 1] * WIDTH + i] - first[WIDTH + i]) < 1e-12);
+        memcpy(x, first, sizeof x);
+        for (int l = 0; l < 3; l++) {
+            g_autofree char *part = g_strdup_printf("cross/%d/", l);
+            g_autofree char *narrow = g_strconcat(part, "w_narrow", NULL);
+            g_autofree char *wide = g_strconcat(part, "w_wide", NULL);
+            g_autofree char *bias = g_strconcat(part, "bias", NULL);
+            const double *v = value_of(reference, graph, narrow);
+            const double *w = value_of(reference, graph, wide);
+            const double *more = value_of(reference, graph, bias);
+            for (int o = 0; o < ALL; o++) {
+                y[o] = more[o];
+                for (int k = 0; k < ALL; k++)
+                    for (int i = 0; i < ALL; i++)
+                        y[o] += w[k * ALL + o] * v[i * ALL + k] * x[i];
+            }
+            for (int o = 0; o < ALL; o++)
+                x[o] += first[o] * y[o];
+        }
+        for (int o = 0; o < ALL; o++)
+            assert_true(fabs(x[o] - said[b * ALL + o]) < 1e-12 * (1 + fabs(x[o])));
+    }
+}
+
 /* A recurrent network has a matrix [features, gates, hidden] for what it reads and one for its state, and
  * a bias for each gate. */
 TEST(recurrent_networks_have_their_parameters) {
