@@ -445,13 +445,16 @@ MtfRouted mtf_route(MtfParts *parts, const MtfRouting *routing, const MtfRouting
     };
     if (chosen < 0)
         return routed;
-    if (gates == MTF_GATES_CHOSEN)
-        routed.gate = normalise(&r, chosen, false);
     bool ordered = has_places && r.convention->priority > 0;
+    bool asked = ordered || r.convention->others == MTF_OTHERS_RANDOM; /* before places are given */
+    if (asked && gates == MTF_GATES_CHOSEN)
+        routed.gate = normalise(&r, chosen, false);
     routed.slot = take_slots(&r, taken_choices(&r, routed.gate),
                              ordered ? served_by(&r, chosen, routed.gate) : -1, has_places);
     if (!has_places)
         routed.expert = find_experts(&r, routed.slot);
+    if (!asked && gates == MTF_GATES_CHOSEN)
+        routed.gate = normalise(&r, chosen, false);
     if (gates == MTF_GATES_KEPT)
         routed.gate = normalise(&r, kept_gates(&r, chosen, routed.slot), true);
     add_losses(&r, &routed);

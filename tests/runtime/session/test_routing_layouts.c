@@ -68,7 +68,9 @@ static void check_model(GRand *random, int number) {
     if (strstr(type, "phimoe") != NULL)
         s.choices = 2;
     g_autofree char *config = g_strdup_printf("{'model_type':%s,'num_experts_per_tok':2}", type);
-    MtfModelPreset preset = { .name = "routed", .config = g_strdelimit(config, "'", '"') };
+    MtfModelPreset preset = { .name = "routed",
+                              .options = "",
+                              .config = g_strdelimit(config, "'", '"') };
     const MtfModelFamily *family = mtf_model_family_find("mixtral", NULL);
     print_message("# %d: %s, %s, %d choices, factor %g, auxiliary %g, z %g, jitter %g\n", number,
                   config, s.routing.convention, (int)s.choices, s.routing.capacity_factor,
