@@ -4,6 +4,7 @@
 #include "layouts/base/error.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -395,6 +396,37 @@ static bool read_model(MtfOnnxModel *model, const uint8_t *bytes, gsize length, 
     return true;
 }
 
+/* ---- Files beside -------------------------------------------------------------------------- */
+
+#define FEW_ELEMENTS 1024
+#define MOST_BYTES (1 << 24)
+
+/* What shapes, axes and places may come of: whole numbers, and a few of any type. */
+static bool may_be_known(const MtfOnnxTensor *tensor) {
+    int64_t most = MOST_BYTES / MAX(1, mtf_onnx_type_bytes(tensor->type));
+    bool whole = mtf_onnx_type_is_integer(tensor->type) || tensor->type == MTF_ONNX_BOOL;
+    return tensor->location != NULL && mtf_onnx_type_bytes(tensor->type) > 0 &&
+           tensor->elements <= (whole ? most : FEW_ELEMENTS) &&
+           !g_path_is_absolute(tensor->location) && strstr(tensor->location, "..") == NULL;
+}
+
+/* Its elements, where the file beside has them; a file that is not there is missed where weights are read. */
+static void read_beside(const MtfOnnxModel *model, MtfOnnxTensor *tensor) {
+    g_autofree char *folder = g_path_get_dirname(model->path);
+    g_autofree char *path = g_build_filename(folder, tensor->location, NULL);
+    gsize bytes = (gsize)tensor->elements * (gsize)mtf_onnx_type_bytes(tensor->type);
+    FILE *file = fopen(path, "rb");
+    if (file == NULL)
+        return;
+    GByteArray *array = g_byte_array_new();
+    g_byte_array_set_size(array, (guint)bytes);
+    if (fseeko(file, tensor->offset, SEEK_SET) == 0 && fread(array->data, 1, bytes, file) == bytes)
+        mtf_onnx_tensor_keep(tensor, array);
+    else
+        g_byte_array_unref(array);
+    fclose(file);
+}
+
 MtfOnnxModel *mtf_onnx_model_parse(const char *path, const uint8_t *bytes, gsize length,
                                    GError **error) {
     g_autoptr(MtfOnnxModel) model = new_model(path);
@@ -415,9 +447,12 @@ MtfOnnxModel *mtf_onnx_model_load(const char *path, GError **error) {
         return NULL;
     }
     const uint8_t *bytes = (const uint8_t *)g_mapped_file_get_contents(model->map);
-    return read_model(model, bytes, g_mapped_file_get_length(model->map), error)
-               ? g_steal_pointer(&model)
-               : NULL;
+    if (!read_model(model, bytes, g_mapped_file_get_length(model->map), error))
+        return NULL;
+    for (guint i = 0; i < model->initializers->len; i++)
+        if (may_be_known(model->initializers->pdata[i]))
+            read_beside(model, model->initializers->pdata[i]);
+    return g_steal_pointer(&model);
 }
 
 void mtf_onnx_model_free(MtfOnnxModel *model) {

@@ -304,6 +304,14 @@ static bool is_varint_field(uint32_t field) {
     return field == INT32_DATA || field == INT64_DATA || field == UINT64_DATA;
 }
 
+void mtf_onnx_tensor_keep(MtfOnnxTensor *tensor, GByteArray *bytes) {
+    if (tensor->copy != NULL)
+        g_byte_array_unref(tensor->copy);
+    tensor->copy = bytes;
+    tensor->field = RAW_DATA;
+    tensor->data = (MtfWire){ bytes->data, bytes->data + bytes->len, false };
+}
+
 bool mtf_onnx_tensor_is_plain(const MtfOnnxTensor *tensor) {
     return tensor->location != NULL ||
            (tensor->copy == NULL && tensor->field != 0 && !is_varint_field(tensor->field));
@@ -312,7 +320,7 @@ bool mtf_onnx_tensor_is_plain(const MtfOnnxTensor *tensor) {
 bool mtf_onnx_tensor_values(const MtfOnnxTensor *tensor, double *values) {
     int bytes = mtf_onnx_type_bytes(tensor->type);
     MtfWire data = tensor->data;
-    if (tensor->location != NULL || bytes == 0)
+    if ((tensor->location != NULL && tensor->copy == NULL) || bytes == 0)
         return false;
     for (int64_t i = 0; i < tensor->elements; i++) {
         uint64_t bits = 0;

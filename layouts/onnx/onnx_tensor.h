@@ -46,9 +46,10 @@ typedef struct {
     int rank;
     int64_t dims[MTF_ONNX_MAX_RANK];
     int64_t elements;
-    MtfWire data;           /* of the field below; nothing where the elements are in another file */
-    uint32_t field;         /* TensorProto's field that holds them: 4, 5, 7, 9, 10, 11; or 0 */
-    GByteArray *copy;       /* where `data` points when they were not packed; or NULL */
+    MtfWire data;   /* of the field below; nothing where the elements are in another file */
+    uint32_t field; /* TensorProto's field that holds them: 4, 5, 7, 9, 10, 11; or 0 */
+    GByteArray *
+        copy; /* where `data` points when they were not packed, or were read of `location`; or NULL */
     char *location;         /* of another file, beside this one; or NULL */
     int64_t offset, length; /* of the bytes in that file; length -1: to its end */
 } MtfOnnxTensor;
@@ -58,8 +59,11 @@ bool mtf_onnx_tensor_read(MtfWire message, const char *where, MtfOnnxTensor *ten
                           GError **error);
 void mtf_onnx_tensor_clear(MtfOnnxTensor *tensor);
 
-/* All elements; whole numbers beyond 2^53 are rounded. False where they are in another file, or of a
- * type that is no number. */
+/* Takes the elements that lie in another file, as that has them, and the array. */
+void mtf_onnx_tensor_keep(MtfOnnxTensor *tensor, GByteArray *bytes);
+
+/* All elements; whole numbers beyond 2^53 are rounded. False where they are in another file and were not taken from
+ * there, or of a type that is no number. */
 bool mtf_onnx_tensor_values(const MtfOnnxTensor *tensor, double *values);
 
 /* Whether the elements lie in the file one behind the other, each mtf_onnx_type_bytes long. */

@@ -36,6 +36,13 @@ def tensor(name, x):
     return b''.join(number(1, n) for n in x.shape) + number(2, kind_of(x)) + message(8, name) + message(9, data)
 
 
+def stored(name, x, begin):
+    """A tensor whose elements another file has."""
+    said = ('location', 'model.data'), ('offset', str(begin)), ('length', str(x.numel() * x.element_size()))
+    return b''.join(number(1, n) for n in x.shape) + number(2, kind_of(x)) + message(8, name) + b''.join(
+        message(13, message(1, key) + message(2, value)) for key, value in said) + number(14, 1)
+
+
 def info(name, x):
     shape = b''.join(message(1, number(1, n)) for n in x.shape)
     return message(1, name) + message(2, message(1, number(1, kind_of(x)) + message(2, shape)))
@@ -53,15 +60,19 @@ def attribute(name, value):
     return message(1, name) + number(3, value) + number(20, 2)
 
 
-def case(name, op, inputs, outputs, opset=23, domain='', held=(), **attributes):
-    """Inputs and outputs by name, None where one is left out; those in `held` are the file's."""
+def case(name, op, inputs, outputs, opset=23, domain='', held=(), beside=(), **attributes):
+    """Inputs and outputs by name, None where one is left out; those in `held` are the file's, those in `beside` another's."""
     node = b''.join(message(1, k if x is not None else '') for k, x in inputs.items())
     node += b''.join(message(2, k if x is not None else '') for k, x in outputs.items()) + message(4, op)
     node += b''.join(message(5, attribute(k, v)) for k, v in attributes.items()) + message(7, domain)
     graph = message(1, node) + message(2, name)
-    fed = {k: x for k, x in inputs.items() if x is not None and k not in held}
+    fed = {k: x for k, x in inputs.items() if x is not None and k not in held and k not in beside}
     made = {k: x for k, x in outputs.items() if x is not None}
     graph += b''.join(message(5, tensor(k, inputs[k])) for k in held)
+    data = b''
+    for k in beside:
+        graph += message(5, stored(k, inputs[k], len(data)))
+        data += inputs[k].numpy().tobytes()
     graph += b''.join(message(11, info(k, x)) for k, x in fed.items())
     graph += b''.join(message(12, info(k, x)) for k, x in made.items())
     model = number(1, 10) + message(7, graph) + message(8, message(1, '') + number(2, opset))
@@ -70,6 +81,8 @@ def case(name, op, inputs, outputs, opset=23, domain='', held=(), **attributes):
     folder = os.path.join(sys.argv[1], name)
     os.makedirs(os.path.join(folder, 'test_data_set_0'), exist_ok=True)
     open(os.path.join(folder, 'model.onnx'), 'wb').write(model)
+    if data:
+        open(os.path.join(folder, 'model.data'), 'wb').write(data)
     for kind, values in ('input', fed), ('output', made):
         for i, (k, x) in enumerate(values.items()):
             open(os.path.join(folder, 'test_data_set_0', f'{kind}_{i}.pb'), 'wb').write(tensor(k, x))
@@ -374,3 +387,9 @@ os.makedirs(os.path.join(folder, 'test_data_set_0'), exist_ok=True)
 torch.onnx.export(net, x, os.path.join(folder, 'model.onnx'), opset_version=14, input_names=['x'], output_names=['y'], do_constant_folding=False)
 for name, value in ('input_0', tensor('x', x)), ('output_0', tensor('y', net(x).detach())):
     open(os.path.join(folder, 'test_data_set_0', f'{name}.pb'), 'wb').write(value)
+
+# Numbers that say shapes, kept in another file as those that weights are kept in, which exports of large models do with all.
+x = torch.randn(2, 3, 4)
+case('pad_stored_beside', 'Pad', {'x': x, 'pads': torch.tensor([0, 1, 0, 0, 0, 2]), 'value': torch.tensor(1.5)},
+     {'y': F.pad(x, (0, 2, 1, 0), value=1.5)}, beside=('pads', 'value'))
+case('reduce_stored_beside', 'ReduceSum', {'x': x, 'axes': torch.tensor([0, 2])}, {'y': x.sum((0, 2))}, beside=('axes',), keepdims=0)
