@@ -16,10 +16,11 @@ import argparse
 import json
 import os
 import statistics
-import struct
 import subprocess
 import sys
 import tempfile
+
+from weights_file import write_weights
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 STEPS = int(os.environ.get("BENCH_STEPS", "3"))
@@ -97,24 +98,17 @@ def in_our_order(model, torch):
                 yield weight
 
 
-def write_weights(graph, model, torch, path):
+def weights_of(graph, model, torch):
     """Under the names of the graph's trained variables; running statistics begin as it says."""
-    weights, header, blocks, offset = in_our_order(model, torch), {}, [], 0
-    sizes = dict(graph["dimensions"])
+    weights, arrays, sizes = in_our_order(model, torch), {}, dict(graph["dimensions"])
     for variable in graph["variables"]:
         if variable.get("frozen"):
             weight = torch.full([sizes[d] for d in variable["dims"]], 1.0 if variable["init"] == "ones" else 0.0)
         else:
             weight = next(weights)
         assert list(weight.shape) == [sizes[d] for d in variable["dims"]], variable["name"]
-        block = weight.detach().contiguous().numpy().astype("<f4").tobytes()
-        header[variable["name"]] = {"dtype": "F32", "shape": list(weight.shape), "data_offsets": [offset, offset + len(block)]}
-        blocks.append(block)
-        offset += len(block)
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text + b"".join(blocks))
+        arrays[variable["name"]] = weight.detach().numpy()
+    return arrays
 
 
 def peer(a):
@@ -127,7 +121,7 @@ def peer(a):
     torch.manual_seed(1)
     model = build(a.peer, torch)
     if a.weights:
-        write_weights(json.load(open(a.graph)), model, torch, a.weights)
+        write_weights(a.weights, weights_of(json.load(open(a.graph)), model, torch))
     x = torch.from_numpy(numpy.load(os.path.join(a.data, "x.npy")))
     labels = torch.from_numpy(numpy.load(os.path.join(a.data, "labels.npy")).astype("int64"))
     if a.channels_last:

@@ -39,6 +39,7 @@ import torch.nn.functional as F
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from torch_graph import Graph, Named, unrolled
+from weights_file import write_weights
 
 LIMITS = {"f32": 1e-5, "f64": 1e-12}
 FAMILY_LIMITS = {"f32": 1e-4, "f64": 1e-10}
@@ -49,19 +50,6 @@ TYPES = {"F32": ("<f4", 4), "F64": ("<f8", 8), "I32": ("<i4", 4)}
 
 
 # ---- Running ours ----------------------------------------------------------------------------------
-
-def write_weights(path, arrays):
-    header, blocks, offset = {}, [], 0
-    for name, array in arrays.items():
-        block = numpy.ascontiguousarray(array).astype("<f8").tobytes()
-        header[name] = {"dtype": "F64", "shape": list(array.shape), "data_offsets": [offset, offset + len(block)]}
-        blocks.append(block)
-        offset += len(block)
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text + b"".join(blocks))
-
 
 def read_weights(path):
     data = open(path, "rb").read()
@@ -84,7 +72,7 @@ def run_ours(folder, graph, weights, precision, steps):
     """The variables of the checkpoint after the first step, and the losses of all."""
     path = lambda name: os.path.join(folder, name)
     json.dump(graph, open(path("g.json"), "w"))
-    write_weights(path("w.safetensors"), weights)
+    write_weights(path("w.safetensors"), weights, "F64")
     call(["rm", "-rf", path("run")])
     call(["meshtf-plan", "search", path("g.json"), "--mesh", "a:1", "--precision", precision, "-o", path("p.json")])
     call(["meshtf-run", path("p.json"), "--init", path("w.safetensors"), "--steps", str(steps), "--metrics", path("m.json"),

@@ -9,11 +9,9 @@ resident MiB of all processes and the rate of the library's own product of 1024 
 `meshtf-run --init`.
 """
 import argparse
-import json
 import math
 import os
 import resource
-import struct
 import time
 
 arguments = argparse.ArgumentParser(description=__doc__)
@@ -38,6 +36,8 @@ os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = str(a.threa
 
 import torch  # after the threads are set
 import torch.nn.functional as F
+
+from weights_file import write_weights
 
 
 class Gpt(torch.nn.Module):
@@ -131,19 +131,6 @@ class Mnist(torch.nn.Module):
             yield f"layer/{i}/bias", layer.bias
 
 
-def write_weights(model, path):
-    header, blocks, offset = {}, [], 0
-    for name, weight in model.named():
-        block = weight.detach().contiguous().numpy().astype("<f4").tobytes()
-        header[name] = {"dtype": "F32", "shape": list(weight.shape), "data_offsets": [offset, offset + len(block)]}
-        blocks.append(block)
-        offset += len(block)
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text + b"".join(blocks))
-
-
 def batch(rank, generator):
     """This rank's share of the step's examples."""
     share = slice(rank * a.batch // a.ranks, (rank + 1) * a.batch // a.ranks)
@@ -176,7 +163,7 @@ def run(rank, results):
     generator = torch.Generator().manual_seed(2)
     model = Gpt() if a.model == "gpt" else Mnist()
     if a.weights and rank == 0:
-        write_weights(model, a.weights)
+        write_weights(a.weights, {name: weight.detach().numpy() for name, weight in model.named()})
     if a.ranks > 1:
         import torch.distributed as distributed
         os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
