@@ -173,11 +173,13 @@ static int balance(const Route *r) {
                   loss);
 }
 
-/* The shares f of the whole batch's tokens that chose each expert, and the mean share P of each. */
+/* The shares f of a micro-batch's tokens that chose each expert, as where transformers accumulates gradients, and
+ * the mean share P of each, in which the loss is linear. */
 static void share_over_all(const Route *r, MtfRouted *routed) {
     MtfShape groups = shape_of(r, r->shares), only = { 1, { r->dims->experts } };
     mtf_shape_remove(&groups, r->dims->tokens);
     int f = count_choices(r, &groups, 1 / size_of(r, r->dims->tokens));
+    r->p->b.attributes.per_microbatch = 1;
     routed->chosen = mtf_parts_apply(r->p, MTF_OP_REDUCE_MEAN, "chosen_by_all", &only, f, -1);
     routed->shares = mtf_parts_apply(r->p, MTF_OP_REDUCE_MEAN, "share_mean", &only, r->shares, -1);
     routed->balance =

@@ -28,8 +28,8 @@
  * With f_e the share of tokens that chose expert e and P_e its mean share of the softmax, the
  * auxiliary loss is its coefficient times E sum f_e P_e: f of first choices (first) or of all,
  * divided by k (all), and by the number of layers with experts, whose losses are added up (layers), group by
- * group and then their mean; or of all, not divided, over the whole batch and all layers (sum). The z loss is its coefficient
- * times the mean of (log sum e^score)^2.
+ * group and then their mean; or of all, not divided, over a whole micro-batch and all layers (sum). The z loss
+ * is its coefficient times the mean of (log sum e^score)^2.
  *
  * The gates of a token are the shares of what it chose, as they are, or divided by their sum: of all that it
  * chose, or of those that have a place. One choice alone keeps its share. Larger gates are larger in what they
