@@ -4,6 +4,7 @@
  * FOLDER/SEED-staged.plan is that pipeline, FOLDER/SEED-whole.plan the step in one piece on one processor; float64. */
 #include "analyzer/planner/planning.h"
 #include "cost/pipeline/pipeline_schedule.h"
+#include "layouts/graph/operation_table.h"
 #include "layouts/pipeline/pipeline_delay.h"
 #include "layouts/plan_file/pipeline_plan.h"
 #include "tests/support/cases/random_layout.h"
@@ -52,6 +53,12 @@ static void draw(Drawn *d, int ranks) {
         d->devices[below(d, d->domains)]++;
 }
 
+/* Whether a stage may begin at an operation: not in the midst of a loop. */
+static bool may_begin(const MtfGraph *graph, int operation) {
+    const MtfOperation *op = mtf_graph_operation(graph, operation);
+    return op->loop == 0 && mtf_operation_row(op->kind)->loop == MTF_LOOP_NOTHING;
+}
+
 /* A stage for each operation, rising from 1 to the number of stages. */
 static MtfGraph *cut(const Drawn *d) {
     MtfGraph *graph = mtf_graph_copy(d->model);
@@ -59,8 +66,8 @@ static MtfGraph *cut(const Drawn *d) {
     g_autofree bool *begins = g_new0(bool, n + 1);
     for (int more = d->stages - 1; more > 0;) {
         int at = 1 + below(d, n - 1);
-        more -= !begins[at];
-        begins[at] = true;
+        more -= !begins[at] && may_begin(graph, at);
+        begins[at] |= may_begin(graph, at);
     }
     for (int i = 0, stage = 1; i < n; i++) {
         stage += begins[i];
