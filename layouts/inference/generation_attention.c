@@ -199,7 +199,13 @@ int mtf_make_rotary(MtfMaking *m, const MtfOperation *op, int *inputs) {
     if (op->attributes.position != m->length)
         return mtf_making_copy(m, op, inputs);
     MtfEmission e = { op->name, "", MTF_OP_ROTARY, op->attributes, NULL, false, 0 };
+    int begin = m->position;
+    if (op->n_inputs > 1) {
+        MtfShape shape = *mtf_making_shape(m, m->position);
+        MtfEmission sum = { op->name, "/begin", MTF_OP_ADD, MTF_NO_ATTRIBUTES, &shape, false, 0 };
+        begin = mtf_making_emit(m, &sum, 2, (int[]){ inputs[1], m->position });
+    }
     /* How long the text is matters only where frequencies follow it. */
     int n = mtf_rotary_follows_length(&op->attributes) ? 3 : 2;
-    return mtf_making_emit(m, &e, n, (int[]){ inputs[0], m->position, m->last });
+    return mtf_making_emit(m, &e, n, (int[]){ inputs[0], begin, m->last });
 }

@@ -412,6 +412,44 @@ static bool mixes_places(const MtfMaking *m, const MtfOperation *op) {
     return a->dimension == m->length;
 }
 
+/* Whether places of the text are made of what has none: elements of a table that stand for places by their number, of
+ * which the graph at hand would take the first for each. */
+static bool makes_places(const MtfMaking *m, const MtfOperation *op) {
+    bool renames = mtf_operation_row(op->kind)->dims == MTF_DIMS_RENAMED;
+    return op->n_inputs > 0 && !renames && op->kind != MTF_OP_BROADCAST &&
+           !an_input_has(m->from, op, m->length) &&
+           has(&mtf_graph_tensor(m->from, op->outputs[0])->shape, m->length);
+}
+
+/* Whether what an example gets follows from others, which are texts of their own, at places of their own. */
+static bool mixes_examples(const MtfMaking *m, const MtfOperation *op) {
+    const MtfAttributes *a = &op->attributes;
+    const int named[] = { a->dimension, a->from,     a->to,      a->query,
+                          a->memory,    a->position, a->experts, a->choices };
+    bool reads = false, keeps = true, names = false;
+    for (int k = 0; k < op->n_inputs; k++)
+        reads |= has(&mtf_graph_tensor(m->from, op->inputs[k])->shape, m->batch);
+    for (int k = 0; k < op->n_outputs; k++)
+        keeps &= has(&mtf_graph_tensor(m->from, op->outputs[k])->shape, m->batch);
+    for (gsize i = 0; i < G_N_ELEMENTS(named); i++)
+        names |= named[i] == m->batch;
+    return reads && (!keeps || names);
+}
+
+/* Whether an operation takes a cache together whose later places nothing has hidden: they are those of no text. */
+static bool takes_all_memory(const MtfMaking *m, const MtfOperation *op) {
+    bool takes = false;
+    for (int k = 0; k < op->n_inputs; k++) {
+        const MtfShape *shape = &mtf_graph_tensor(m->from, op->inputs[k])->shape;
+        if (m->hides[op->inputs[k]])
+            return false;
+        for (int i = 0; i < shape->rank; i++)
+            takes |= is_memory(m, shape->dims[i]) &&
+                     !has(&mtf_graph_tensor(m->from, op->outputs[0])->shape, shape->dims[i]);
+    }
+    return takes;
+}
+
 /* An embedding of positions needs rows for all of the context. */
 static void check_rows(MtfMaking *m, const MtfOperation *op) {
     const MtfChoice *choice = &mtf_operation_row(op->kind)->choice;
@@ -450,8 +488,10 @@ int mtf_making_copy_along(MtfMaking *m, const MtfOperation *op, int *inputs) {
 }
 
 int mtf_making_copy(MtfMaking *m, const MtfOperation *op, int *inputs) {
-    if (mixes_places(m, op))
+    if (mixes_places(m, op) || makes_places(m, op))
         mtf_making_fail(m, op, "looks along the text");
+    if (takes_all_memory(m, op))
+        mtf_making_fail(m, op, "takes all places of the text together, later ones as well");
     check_rows(m, op);
     return mtf_making_copy_along(m, op, inputs);
 }
@@ -531,7 +571,11 @@ static void make_operation(MtfMaking *m, int index) {
     for (int k = 0; k < op->n_inputs; k++) {
         inputs[k] = tensor_of(m, op->inputs[k]);
         m->placed[op->outputs[0]] |= m->placed[op->inputs[k]];
+        m->hides[op->outputs[0]] |= m->hides[op->inputs[k]];
     }
+    m->hides[op->outputs[0]] |= op->kind == MTF_OP_CAUSAL_MASK;
+    if (m->error == NULL && mixes_examples(m, op))
+        mtf_making_fail(m, op, "mixes examples, each of which is a text of its own");
     if (m->error != NULL)
         return;
     m->layer = op->layer;
@@ -587,6 +631,7 @@ MtfGraph *mtf_generation_graph(const MtfGraph *graph, const MtfGenerationSizes *
     g_autoptr(MtfGraph) result = mtf_graph_new_like(graph);
     g_autofree bool *needed = g_new0(bool, graph->operations->len + 1);
     g_autofree bool *placed = g_new0(bool, tensors);
+    g_autofree bool *hides = g_new0(bool, tensors);
     g_autofree int *map = g_new(int, tensors), *selected = g_new(int, made);
     g_autofree int *kept = g_new0(int, tensors);
     memset(map, -1, tensors * sizeof *map);
@@ -596,6 +641,7 @@ MtfGraph *mtf_generation_graph(const MtfGraph *graph, const MtfGenerationSizes *
                     .sizes = sizes,
                     .needed = needed,
                     .placed = placed,
+                    .hides = hides,
                     .tensors = map,
                     .kept = kept,
                     .selected = selected };

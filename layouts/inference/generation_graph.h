@@ -34,7 +34,8 @@ typedef struct {
 
 /* Fails (bad input) where the graph does not compare scores with next tokens, reads several texts, looks at
  * what comes later, or along its text in a way that no cache serves (a capacity of experts that drops what
- * comes late, too); and where the context is longer than a table of learned positions. */
+ * comes late, too, a sum over all places that no mask hides, places made of a table otherwise than by its rows'
+ * numbers), or mixes examples, each of which is a text of its own; and where the context is longer than a table of learned positions. */
 MtfGraph *mtf_generation_graph(const MtfGraph *graph, const MtfGenerationSizes *sizes,
                                GError **error);
 

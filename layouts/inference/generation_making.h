@@ -14,10 +14,11 @@ typedef struct {
     int batch, length, vocabulary; /* dimensions, the same in both graphs */
     int tokens, scores;            /* tensors of `from` */
     int position, last;            /* inputs */
-    int place;      /* position + 0, 1, …: [batch, length] int32; -1: not made yet */
-    int chosen;     /* 1 at `last`, else 0: [batch, length]; -1 … */
-    bool *needed;   /* operations of `from` */
-    bool *placed;   /* tensors of `from`: they count positions */
+    int place;    /* position + 0, 1, …: [batch, length] int32; -1: not made yet */
+    int chosen;   /* 1 at `last`, else 0: [batch, length]; -1 … */
+    bool *needed; /* operations of `from` */
+    bool *placed; /* tensors of `from`: they count positions */
+    bool *hides; /* tensors of `from`: what is masked, of which later places are nothing to a sum */
     int *tensors;   /* of `from` -> of the new graph; -1: not made */
     int *kept;      /* states of loops in `from` -> the variable that keeps them */
     int *selected;  /* of the new graph -> at the last place; -1 */

@@ -12,6 +12,11 @@ static bool has_batch(const MtfDraw *draw, int tensor) {
     return mtf_shape_find(shape_of(draw, tensor), 0) >= 0;
 }
 
+static bool has_batch_of_its_own(const MtfDraw *draw, int tensor) {
+    return mtf_graph_tensor(draw->graph, tensor)->source == MTF_SOURCE_VARIABLE &&
+           has_batch(draw, tensor);
+}
+
 /* Whether it names the batch, dimension 0, as one that it does more with than to go over it. */
 static bool names_batch(const MtfAttributes *a) {
     const int named[] = { a->dimension, a->from,    a->to,      a->query, a->memory,
@@ -39,7 +44,7 @@ static bool mixes_examples(const MtfDraw *draw, const MtfOperation *op) {
 static bool are_apart(const MtfDraw *draw, int tensors, int operations) {
     for (int t = tensors; t < (int)draw->graph->tensors->len; t++) {
         const MtfTensor *tensor = mtf_graph_tensor(draw->graph, t);
-        if ((tensor->source == MTF_SOURCE_VARIABLE && has_batch(draw, t)) ||
+        if (has_batch_of_its_own(draw, t) ||
             (tensor->source == MTF_SOURCE_INPUT && !has_batch(draw, t)))
             return false;
     }
@@ -346,6 +351,101 @@ MtfGraph *mtf_random_model(const MtfRandomModel *options) {
     set_optimizer(&draw);
     mtf_graph_free((MtfGraph *)layer.body);
     g_free(layer.shared);
+    g_array_unref(draw.pool);
+    g_rand_free(draw.random);
+    return draw.graph;
+}
+
+/* ---- Texts ----------------------------------------------------------------------------------- */
+
+enum { BATCH, PLACES, WIDTH, VOCABULARY };
+
+/* Draws an operation more that reads nothing but what there is; false, and all as it was, where the draw did not suit. */
+static bool draw_of_tokens(MtfDraw *draw) {
+    g_autoptr(MtfGraph) before = mtf_graph_copy(draw->graph);
+    guint pool = draw->pool->len;
+    int y = mtf_draw_operation(draw);
+    bool suits = y >= 0;
+    for (int t = (int)before->tensors->len; t < (int)draw->graph->tensors->len; t++) {
+        const MtfTensor *tensor = mtf_graph_tensor(draw->graph, t);
+        suits &= tensor->source != MTF_SOURCE_INPUT && !has_batch_of_its_own(draw, t);
+    }
+    if (suits) {
+        g_array_append_val(draw->pool, y);
+        return true;
+    }
+    MtfGraph *drawn = draw->graph;
+    draw->graph = g_steal_pointer(&before);
+    mtf_graph_free(drawn);
+    g_array_set_size(draw->pool, pool);
+    draw->loop = 0;
+    return false;
+}
+
+/* x and what nothing reads that has a value for each token. */
+static int gather_tokens(MtfDraw *draw, int x) {
+    g_autoptr(MtfConsumers) consumers = mtf_graph_consumers(draw->graph);
+    int sum = x, n = (int)draw->graph->tensors->len;
+    for (int t = 0; t < n; t++) {
+        const MtfTensor *tensor = mtf_graph_tensor(draw->graph, t);
+        bool is_read = consumers->starts[t + 1] > consumers->starts[t];
+        if (tensor->producer < 0 || is_read || !mtf_dtype_is_float(tensor->dtype) ||
+            mtf_shape_find(&tensor->shape, PLACES) < 0 || is_within_loop(draw, t))
+            continue;
+        sum = emit_plain(draw, MTF_OP_ADD, 2, (int[]){ sum, like(draw, t, x) }, NULL);
+    }
+    return emit_unary(draw, MTF_OP_TANH, sum);
+}
+
+static int embedded(MtfDraw *draw, int tokens) {
+    const MtfShape table = { 2, { VOCABULARY, WIDTH } };
+    const MtfShape shape = { 3, { BATCH, PLACES, WIDTH } };
+    int x = emit_plain(draw, MTF_OP_EMBEDDING, 2, (int[]){ add_variable(draw, &table), tokens },
+                       &shape);
+    g_array_append_val(draw->pool, x);
+    return x;
+}
+
+static void compare_with_next(MtfDraw *draw, int x, const MtfShape *text) {
+    const MtfShape matrix = { 2, { WIDTH, VOCABULARY } }, scalar = { 0 };
+    const MtfShape scores = { 3, { BATCH, PLACES, VOCABULARY } };
+    GError *error = NULL;
+    int logits = mtf_graph_add_operation(
+        draw->graph,
+        &(MtfNewOperation){ .name = "logits",
+                            .kind = MTF_OP_EINSUM,
+                            .n_inputs = 2,
+                            .inputs = (int[]){ x, add_variable(draw, &matrix) },
+                            .shape = &scores,
+                            .attributes = MTF_NO_ATTRIBUTES },
+        &error);
+    if (logits < 0)
+        g_error("random text: %s", error->message);
+    int next = mtf_graph_add_input(draw->graph, "next", text, MTF_I32, MTF_FEED_NEXT_TOKENS, NULL);
+    int losses = emit_plain(draw, MTF_OP_SOFTMAX_CROSS_ENTROPY, 2, (int[]){ logits, next }, text);
+    draw->graph->loss = emit_plain(draw, MTF_OP_REDUCE_MEAN, 1, &losses, &scalar);
+}
+
+MtfGraph *mtf_random_text_model(guint32 seed, int operations, int64_t batch, int64_t length,
+                                int64_t vocabulary) {
+    const MtfRandomGraph what = {
+        .dtype = MTF_F64, .composites = true, .more = true, .layers = true
+    };
+    const int64_t sizes[] = { batch, length, 4, vocabulary, length, 3, 2 };
+    const MtfShape text = { 2, { BATCH, PLACES } };
+    MtfDraw draw = { .options = &what,
+                     .random = g_rand_new_with_seed(seed),
+                     .graph = mtf_graph_new("text"),
+                     .pool = g_array_new(FALSE, FALSE, sizeof(int)) };
+    for (int d = 0; d < (int)G_N_ELEMENTS(sizes); d++) {
+        g_autofree char *name = d == BATCH ? g_strdup("batch") : g_strdup_printf("d%d", d);
+        mtf_graph_add_dimension(draw.graph, name, sizes[d], NULL);
+    }
+    int tokens = mtf_graph_add_input(draw.graph, "tokens", &text, MTF_I32, MTF_FEED_TOKENS, NULL);
+    int x = embedded(&draw, tokens);
+    for (int made = 0; made < operations;)
+        made += draw_of_tokens(&draw);
+    compare_with_next(&draw, gather_tokens(&draw, x), &text);
     g_array_unref(draw.pool);
     g_rand_free(draw.random);
     return draw.graph;

@@ -21,4 +21,13 @@ typedef struct {
 /* Draws the model, a forward graph with its optimizer; free with mtf_graph_free. */
 MtfGraph *mtf_random_model(const MtfRandomModel *options);
 
+/* Draws a model of texts, of that many operations and sizes at most 7:
+ *
+ *     tokens[batch, length] ──► x[batch, length, d] ──► operations over any dimensions ──► logits ──► loss
+ *
+ * in float64, without an optimizer. What looks at later tokens, or at other examples, may be drawn, too: not all of them
+ * generate. Free with mtf_graph_free. */
+MtfGraph *mtf_random_text_model(guint32 seed, int operations, int64_t batch, int64_t length,
+                                int64_t vocabulary);
+
 #endif
