@@ -68,6 +68,33 @@ static bool add_rule(const MtfGraph *graph, const MtfMesh *mesh, MtfRules *rules
     return true;
 }
 
+/* The dimension that samples of `to` go by until they are called `to` again, as `reverse`, `roll` and scans have it:
+ * what an operation renames to `to` right after it was made of it; else -1. */
+static int passing_dimension(const MtfGraph *graph, const MtfOperation *op) {
+    int producer = mtf_graph_tensor(graph, op->inputs[0])->producer;
+    if (mtf_operation_row(op->kind)->dims != MTF_DIMS_RENAMED || producer < 0)
+        return -1;
+    const MtfOperation *made = mtf_graph_operation(graph, producer);
+    bool samples = mtf_operation_row(made->kind)->samples &&
+                   made->attributes.from == op->attributes.to &&
+                   made->attributes.to == op->attributes.from;
+    return samples ? op->attributes.from : -1;
+}
+
+/* Such a dimension, where no rule names it, lies as the one it comes from, where that is legal: nothing is
+ * gathered between the two. */
+static void add_passing_rules(const MtfGraph *graph, const MtfMesh *mesh, MtfRules *rules) {
+    for (int o = 0; o < (int)graph->operations->len; o++) {
+        const MtfOperation *op = mtf_graph_operation(graph, o);
+        int dim = op->n_inputs == 1 ? passing_dimension(graph, op) : -1;
+        if (dim < 0 || rules->axis[dim] >= 0 || rules->axis[op->attributes.to] < 0)
+            continue;
+        rules->axis[dim] = rules->axis[op->attributes.to];
+        if (!mtf_rules_check(graph, mesh, rules, NULL))
+            rules->axis[dim] = -1;
+    }
+}
+
 MtfRules *mtf_rules_parse(const MtfGraph *graph, const MtfMesh *mesh, const char *text,
                           GPtrArray *inert, GError **error) {
     g_auto(GStrv) dims = NULL;
@@ -80,6 +107,7 @@ MtfRules *mtf_rules_parse(const MtfGraph *graph, const MtfMesh *mesh, const char
             return NULL;
     if (!mtf_rules_check(graph, mesh, rules, error))
         return NULL;
+    add_passing_rules(graph, mesh, rules);
     return g_steal_pointer(&rules);
 }
 

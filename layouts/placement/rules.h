@@ -28,7 +28,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfRules, mtf_rules_free)
 
 /* Reads "batch:rows;d_ff:cols" (Mesh-TensorFlow's grammar). Fails on a dimension given two axes, on
  * two dimensions of one tensor on one axis (naming tensor and both dimensions), and on a name
- * absent from graph or mesh; with `inert` non-NULL such rules are collected there instead
+ * absent from graph or mesh. A dimension without a rule that elements of another go by until they are
+ * called by its name again (`reverse`, `roll`, scans) gets that one's. With `inert` non-NULL such rules are collected there instead
  * ("name:name"). */
 MtfRules *mtf_rules_parse(const MtfGraph *graph, const MtfMesh *mesh, const char *text,
                           GPtrArray *inert, GError **error);

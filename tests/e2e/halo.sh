@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# seconds: 60
+# seconds: 180
 # Convolutions and pools split over space, with halo exchanges before them: searched, run, reported.
 . tests/support/tap.sh
 
@@ -87,6 +87,27 @@ for mesh in a:4 'a:2;b:2' a:3; do
     run mpirun --oversubscribe -n "$(echo "$mesh" | sed 's/[a-z]://g; s/;/*/' | bc)" meshtf-run "$work/strides-plan.json" --steps 5 --verify
     claim "a graph of strides on $mesh trains as on one processor" says "the same training as on one processor"
     claim "its bytes are those that were predicted" says "every rank's calls and bytes equal the program's"
+done
+
+# What turns or goes by another name on the way back to its own lies as that does, without a rule of its own; and so
+# do scans.
+for op in '"roll", "dimension": "n", "shift": 5' '"reverse", "dimension": "n"' '"cumulative_max", "dimension": "n"'; do
+    cat >"$work/passing.json" <<GRAPH
+{"meshtf_graph": 1, "name": "passing", "dimensions": {"b": 8, "n": 35},
+ "inputs": [{"name": "x", "dims": ["b", "n"], "feed": "features"}],
+ "variables": [{"name": "w", "dims": ["n"], "init": {"normal": 1}}],
+ "operations": [{"name": "y", "op": "multiply", "inputs": ["x", "w"], "dims": ["b", "n"]},
+                {"name": "z", "inputs": ["y"], "op": $op},
+                {"name": "bent", "op": "tanh", "inputs": ["z"]},
+                {"name": "loss", "op": "reduce_mean", "inputs": ["bent"], "dims": []}],
+ "loss": "loss", "optimizer": {"kind": "sgd", "rate": 0.1}}
+GRAPH
+    run meshtf-plan estimate "$work/passing.json" --mesh a:4 --precision f64 --layout n:a -o "$work/passing-plan.json"
+    claim "a rule for n alone splits $op" exits 0
+    claim "$op is not gathered" never_says allgather
+    run mpirun -n 4 meshtf-run "$work/passing-plan.json" --steps 5 --verify
+    claim "$op in parts trains as on one processor" says "the same training as on one processor"
+    claim "bytes of $op are those that were predicted" says "every rank's calls and bytes equal the program's"
 done
 
 # 40 elements before 21, in 3 parts. Held are 0, 13, 26, 40 of x and 0, 7, 14, 21 of y, made are 0, 20, 40, 61: of
