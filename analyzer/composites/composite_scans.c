@@ -186,24 +186,6 @@ static int ranked(MtfComposite *c, const char *suffix, int x, int from, int to, 
     return largest;
 }
 
-/* Ranks all elements from the largest on, or their negatives; equal ones keep their order either way. */
-int mtf_expand_sort(MtfComposite *c) {
-    MtfBuilder *b = c->b;
-    const MtfAttributes *a = &c->op->attributes;
-    bool back = a->reverse != 0;
-    int to = mtf_composite_dimension(c, "sorted", mtf_graph_size(b->graph, a->dimension));
-    int x = back ? c->x[0] : mtf_composite_mapped(c, MTF_OP_NEGATE, "negative", c->x[0], -1),
-        index = -1;
-    int largest = ranked(c, "largest", x, a->dimension, to, &index);
-    x = back ? largest : mtf_composite_mapped(c, MTF_OP_NEGATE, "smallest", largest, -1);
-    b->attributes.from = to;
-    b->attributes.to = a->dimension;
-    c->index = mtf_composite_mapped(c, MTF_OP_RENAME, "index", index, -1);
-    b->attributes.from = to;
-    b->attributes.to = a->dimension;
-    return MTF_BUILD(b, MTF_OP_RENAME, c->op->name, NULL, x);
-}
-
 /* Where the candidates of each of `blocks` blocks stand in x, from where they stand in the block. */
 static int candidate_places(MtfComposite *c, int blocks, int64_t block, int within,
                             const MtfShape *candidates) {

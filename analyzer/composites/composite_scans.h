@@ -11,7 +11,6 @@ int mtf_expand_cumulative_max(MtfComposite *c);
 int mtf_expand_cumulative_min(MtfComposite *c);
 int mtf_expand_cumulative_log_sum_exp(MtfComposite *c);
 int mtf_expand_cumulative_sum(MtfComposite *c);
-int mtf_expand_sort(MtfComposite *c);
 int mtf_expand_top_k(MtfComposite *c);
 
 #endif

@@ -484,7 +484,6 @@ static int (*const rewrites[MTF_OPERATIONS])(MtfComposite *c) = {
     [MTF_OP_CUMULATIVE_LOG_SUM_EXP] = mtf_expand_cumulative_log_sum_exp,
     [MTF_OP_LOCAL_RESPONSE_NORM] = expand_local_response,
     [MTF_OP_TOP_K] = mtf_expand_top_k,
-    [MTF_OP_SORT] = mtf_expand_sort,
     [MTF_OP_STACK] = expand_stack,
     [MTF_OP_GATHER] = expand_gather,
     [MTF_OP_SCATTER_ADD] = expand_scatter_add,

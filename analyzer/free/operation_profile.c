@@ -115,13 +115,14 @@ static void price_strategy(const MtfOperationProfiles *profiles, Pricing *pricin
         const MtfInstruction *instruction = mtf_program_instruction(program, i);
         int64_t price = mtf_price_instruction(profiles->pricer, program, i);
         if (instruction->kind == MTF_INSTRUCTION_KERNEL ||
-            (!profiles->by_parts && mtf_reshard_row(instruction->reshard.kind)->margins))
+            (!profiles->by_parts &&
+             (instruction->inner || mtf_reshard_row(instruction->reshard.kind)->margins)))
             profile->costs[s] += mtf_program_times(program, i) * price;
         if (instruction->kind == MTF_INSTRUCTION_KERNEL && instruction->scratch >= 0)
             profile->scratch[s] = mtf_program_buffer(program, instruction->scratch)->bytes;
         for (int k = 0; k < op->n_outputs; k++)
             if (instruction->kind == MTF_INSTRUCTION_RESHARD &&
-                mtf_reshard_row(instruction->reshard.kind)->copies &&
+                mtf_reshard_row(instruction->reshard.kind)->copies && !instruction->inner &&
                 mtf_program_buffer(program, instruction->inputs[0])->tensor == op->outputs[k])
                 profile->copies[k][s] = price;
     }

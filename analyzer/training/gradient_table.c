@@ -381,6 +381,12 @@ static void top_k(MtfGradient *g) {
     GIVE(g, 0, MTF_OP_EMBEDDING_GRAD, g->op.outputs[1], g->dy);
 }
 
+/* Each element's gradient goes back to where it stood. */
+static void sort(MtfGradient *g) {
+    g->b->attributes.dimension = g->op.attributes.dimension;
+    GIVE(g, 0, MTF_OP_SORT_GRAD, g->op.outputs[1], g->dy);
+}
+
 static void label_logit(MtfGradient *g) {
     GIVE(g, 0, MTF_OP_EMBEDDING_GRAD, g->op.inputs[1], g->dy);
 }
@@ -459,6 +465,8 @@ static const MtfGradientRow rows[MTF_OPERATIONS] = {
     [MTF_OP_AVERAGE_POOL_GRAD] = NONE,
     [MTF_OP_CUMULATIVE_SUM] = RULE(cumulative_sum),
     [MTF_OP_TOP_K] = RULE(top_k),
+    [MTF_OP_SORT] = RULE(sort),
+    [MTF_OP_SORT_GRAD] = NONE,
     [MTF_OP_LOOP_BEGIN] = RULE(same),
     [MTF_OP_LOOP_NEXT] = NONE, /* with the whole loop (loop_gradient.c); so the next two */
     [MTF_OP_LOOP_SLICE] = NONE,

@@ -189,7 +189,8 @@ bool mtf_instruction_collective_kind(const MtfInstruction *instruction, MtfColle
 
 double mtf_instruction_message_bytes(const MtfInstruction *instruction) {
     const MtfReshardRow *row = mtf_reshard_row(instruction->reshard.kind);
-    return (double)instruction->payload_bytes / (row->margins && !row->turns ? 2 : 1);
+    return (double)(row->margins && !row->turns ? instruction->side_bytes
+                                                : instruction->payload_bytes);
 }
 
 /* How many processors on what turns by some elements goes, the shorter way round. */

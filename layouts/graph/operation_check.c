@@ -338,6 +338,11 @@ static bool check_further_outputs(const Check *check, const MtfShape *shape, GEr
     return true;
 }
 
+bool mtf_check_sort_grad(const Check *check, const MtfShape *shape, GError **error) {
+    return mtf_shape_equal(&input(check, 1)->shape, shape) ||
+           fail(check, error, "its gradient must have the dimensions of its index");
+}
+
 /* Embedding gradient: out = vocabulary + dimensions of dy, without some or all of those of ids; what is
  * added has the same shape. */
 bool mtf_check_embedding_grad(const Check *check, const MtfShape *shape, GError **error) {

@@ -169,6 +169,9 @@ typedef enum {
     MTF_OP_AVERAGE_POOL,     /* the mean of each window, of its elements or with padding */
     MTF_OP_CUMULATIVE_SUM,   /* of the elements up to this one along `dimension`; `exclusive`: of
                               those before it; `reverse`: from the end; `blocks` > 1: in that number of parts */
+    MTF_OP_SORT, /* the same elements from the smallest to the largest along `dimension`, with `reverse`
+                    the other way, equal ones as they stood, what is no number as the largest; and
+                    "NAME/index": where they stand in x */
     MTF_OP_TOP_K,       /* the largest along `from`, largest first, along `to`; and "NAME/index" */
     MTF_OP_DROPOUT,     /* x / (1 - rate) or 0; also its own gradient, on the same stream */
     MTF_OP_CAUSAL_MASK, /* x where memory <= query, else -1e30 */
@@ -209,8 +212,6 @@ typedef enum {
     MTF_OP_REDUCE_ANY, /* 1 where some element is not 0, else 0 */
     MTF_OP_REDUCE_ALL,
     MTF_OP_LOG_SUM_EXP,
-    MTF_OP_SORT, /* the same elements from the smallest to the largest along `dimension`, with `reverse`
-                    the other way, equal ones as they stood; and "NAME/index": where they stand in x */
     MTF_OP_CUMULATIVE_MAX, /* of the elements up to this one along `dimension`; `reverse`: from the end */
     MTF_OP_CUMULATIVE_MIN,
     MTF_OP_CUMULATIVE_LOG_SUM_EXP,
@@ -231,14 +232,15 @@ typedef enum {
     MTF_OP_LABEL_LOGIT,   /* (logits, labels) -> the logit of the label */
     MTF_OP_CROSS_ENTROPY, /* (max, sum, logit[, mask]) -> (max + log sum - logit) mask */
     /* gradients */
-    MTF_OP_RELU_GRAD,             /* (y, dy) -> dy where y > 0, else 0 */
-    MTF_OP_GELU_GRAD,             /* (x, dy) */
-    MTF_OP_GELU_EXACT_GRAD,       /* (x, dy) */
-    MTF_OP_SILU_GRAD,             /* (x, dy) */
-    MTF_OP_TANH_GRAD,             /* (y, dy) -> (1 - y^2) dy */
-    MTF_OP_SIGMOID_GRAD,          /* (y, dy) -> y (1 - y) dy */
-    MTF_OP_CAUSAL_ZERO,           /* x where memory <= query, else 0 */
-    MTF_OP_ATTENTION_GRAD,        /* (q, k, v, o, lse, do[, bias]) -> dq; and "NAME/k", "NAME/v" */
+    MTF_OP_RELU_GRAD,       /* (y, dy) -> dy where y > 0, else 0 */
+    MTF_OP_GELU_GRAD,       /* (x, dy) */
+    MTF_OP_GELU_EXACT_GRAD, /* (x, dy) */
+    MTF_OP_SILU_GRAD,       /* (x, dy) */
+    MTF_OP_TANH_GRAD,       /* (y, dy) -> (1 - y^2) dy */
+    MTF_OP_SIGMOID_GRAD,    /* (y, dy) -> y (1 - y) dy */
+    MTF_OP_SORT_GRAD,       /* (index, dy) -> each element of dy at its index along `dimension` */
+    MTF_OP_CAUSAL_ZERO,     /* x where memory <= query, else 0 */
+    MTF_OP_ATTENTION_GRAD,  /* (q, k, v, o, lse, do[, bias]) -> dq; and "NAME/k", "NAME/v" */
     MTF_OP_ATTENTION_BIAS_GRAD,   /* … with a bias that learns: and "NAME/bias", its gradient */
     MTF_OP_LINEAR_ATTENTION_GRAD, /* (v, q, k, log, do) -> dv; and "NAME/q", "NAME/k", "NAME/log" */
     MTF_OP_DELTA_RULE_GRAD,       /* (v, q, k, log, do, beta) -> likewise; and "NAME/beta" */
@@ -386,6 +388,7 @@ typedef enum {
     MTF_SCRATCH_ATTENTION,
     MTF_SCRATCH_ATTENTION_GRAD,
     MTF_SCRATCH_LINEAR_ATTENTION,
+    MTF_SCRATCH_SORT,    /* a row's elements with their places, twice */
     MTF_SCRATCH_SLOTS,   /* counts of each expert, and choices in the order they are served */
     MTF_SCRATCH_EXPERTS, /* one expert's matrix and some rows in the type of sums, where narrow */
     MTF_SCRATCHES,
@@ -425,6 +428,14 @@ typedef enum {
     MTF_PADDING_LOWEST, /* to be below all that counts */
     MTF_PADDING_UNREAD, /* nothing: ids never choose it */
 } MtfPadding;
+
+/* What goes between the kernels of an operation along the dimension that attribute "dimension" names, where that
+ * is split. */
+typedef enum {
+    MTF_ALONG_NOTHING,
+    MTF_ALONG_SORTS, /* elements come to other places (layouts/placement/sort_columns.h) */
+    MTF_ALONG_SUMS,  /* the totals of parts, which those behind them begin with */
+} MtfAlong;
 
 /* What one operation is checked with (operation_check.h). */
 typedef struct MtfOperationCheck MtfOperationCheck;
@@ -480,7 +491,8 @@ typedef struct {
     MtfWindowForm windows; /* what its windows relate; without: nothing */
     bool samples;          /* its windows are those of mtf_window_sample, where it has one */
     bool scans; /* linear attention each element of whose states forgets at a speed of its own */
-    bool joins; /* its inputs lie one behind the other (reshape.h) */
+    MtfAlong along;   /* what parts of `dimension` tell each other while it runs */
+    bool joins;       /* its inputs lie one behind the other (reshape.h) */
     MtfChoice choice; /* of ids or labels */
     MtfPadding padding;
     bool singular; /* its value or its slope is not finite at 0 */
@@ -578,6 +590,7 @@ bool mtf_check_resample(const MtfOperationCheck *check, const MtfShape *shape, G
 bool mtf_check_concat(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 bool mtf_check_random(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 bool mtf_check_top_k(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_sort_grad(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 bool mtf_check_slice(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 bool mtf_check_pad(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 bool mtf_check_roll(const MtfOperationCheck *check, const MtfShape *shape, GError **error);

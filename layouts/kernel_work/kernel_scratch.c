@@ -145,6 +145,18 @@ static int64_t local_size(const MtfIteration *iteration, const int64_t *sizes, i
     return 1;
 }
 
+int64_t mtf_sort_scratch_bytes(int64_t n) {
+    return 2 * 16 * n;
+}
+
+/* Of all elements along what is sorted: a part that does not go by columns sees them all. */
+static int64_t sort_scratch_bytes(const MtfGraph *graph, const MtfOperation *op,
+                                  const MtfIteration *iteration, const int64_t *sizes) {
+    (void)iteration;
+    (void)sizes;
+    return mtf_sort_scratch_bytes(mtf_graph_size(graph, op->attributes.dimension));
+}
+
 /* Two counts an expert and a group's choices in order, as int32. */
 static int64_t slots_scratch_bytes(const MtfGraph *graph, const MtfOperation *op,
                                    const MtfIteration *iteration, const int64_t *sizes) {
@@ -212,6 +224,7 @@ static const ScratchBytes scratch_bytes[MTF_SCRATCHES] = {
     [MTF_SCRATCH_ATTENTION] = attention_scratch,
     [MTF_SCRATCH_ATTENTION_GRAD] = attention_scratch,
     [MTF_SCRATCH_LINEAR_ATTENTION] = linear_attention_scratch,
+    [MTF_SCRATCH_SORT] = sort_scratch_bytes,
     [MTF_SCRATCH_SLOTS] = slots_scratch_bytes,
     [MTF_SCRATCH_EXPERTS] = experts_scratch_bytes,
 };

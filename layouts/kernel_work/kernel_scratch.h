@@ -45,4 +45,7 @@ bool mtf_experts_join_groups(int64_t groups, int64_t rows, int64_t experts);
  * those of the ids and then the columns, and rows and columns. */
 bool mtf_table_has_strips(const MtfTerm *ids, const MtfTerm *dy, const MtfTerm *table);
 
+/* Of sorting n elements with their places, 16 bytes each, from one list to another and back. */
+int64_t mtf_sort_scratch_bytes(int64_t n);
+
 #endif

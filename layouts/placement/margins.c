@@ -203,7 +203,8 @@ unsigned mtf_margins_axes(const MtfGraph *graph, const MtfMesh *mesh, const MtfS
  * parts together read of what it holds. */
 typedef struct {
     int64_t read, own, wanted;
-    int64_t places; /* to the farthest that reads of it */
+    int64_t below, above; /* of that, by parts before this one, and by those behind it */
+    int64_t places;       /* to the farthest that reads of it */
 } Share;
 
 static MtfRange overlap(MtfRange a, MtfRange b) {
@@ -271,6 +272,7 @@ static void add_wanted(Share *share, const MtfReach *reach, int64_t i, int64_t n
             int64_t reader = in_order(reach, next, n);
             int64_t wanted = reader == i ? 0 : common(reach, held, reached_of(reach, reader, n));
             share->wanted += wanted;
+            *(reader < i ? &share->below : &share->above) += wanted;
             if (wanted > 0)
                 share->places = MAX(share->places, places_between(i, reader, n));
         }
@@ -289,7 +291,7 @@ static void add_share(GArray *shares, Share share) {
     for (guint k = 0; k < shares->len; k++) {
         const Share *s = &g_array_index(shares, Share, k);
         if (s->read == share.read && s->own == share.own && s->wanted == share.wanted &&
-            s->places == share.places)
+            s->below == share.below && s->above == share.above && s->places == share.places)
             return;
     }
     g_array_append_val(shares, share);
@@ -304,7 +306,7 @@ static GArray *shares_of(const MtfGraph *graph, const MtfMesh *mesh, const MtfPl
     MtfReach reach;
     if (n == 1 || !mtf_reach_init(&reach, graph, reader, dim)) {
         int64_t part = mtf_largest_part(size, n);
-        g_array_append_val(shares, ((Share){ part, part, part, 0 }));
+        g_array_append_val(shares, ((Share){ .read = part, .own = part, .wanted = part }));
         return shares;
     }
     Parts parts = parts_of(&reach, n);
@@ -315,30 +317,34 @@ static GArray *shares_of(const MtfGraph *graph, const MtfMesh *mesh, const MtfPl
 
 /* A box is a product of shares, and so is what a processor sends and keeps of its own: all combinations
  * are gone through, since there are few. */
-static void find_most(GArray *const *shares, int rank, Share box, MtfMarginsMost *most) {
+static void find_most(GArray *const *shares, int rank, Share box, int64_t side,
+                      MtfMarginsMost *most) {
     if (rank == 0) {
         most->read = MAX(most->read, box.read);
         most->sent = MAX(most->sent, box.wanted - box.own);
         most->exchanged = MAX(most->exchanged, box.wanted - box.own + box.read - box.own);
+        most->side = MAX(most->side, MIN(side, box.wanted - box.own));
         most->places = MAX(most->places, box.places);
         return;
     }
     for (guint k = 0; k < shares[0]->len; k++) {
         const Share *s = &g_array_index(shares[0], Share, k);
         find_most(shares + 1, rank - 1,
-                  (Share){ box.read * s->read, box.own * s->own, box.wanted * s->wanted,
-                           MAX(box.places, s->places) },
-                  most);
+                  (Share){ .read = box.read * s->read,
+                           .own = box.own * s->own,
+                           .wanted = box.wanted * s->wanted,
+                           .places = MAX(box.places, s->places) },
+                  side * s->wanted + box.wanted * MAX(s->below, s->above), most);
     }
 }
 
 MtfMarginsMost mtf_margins_most(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
                                 const MtfPlacement *placement, MtfReader reader) {
     GArray *shares[MTF_MAX_RANK];
-    MtfMarginsMost most = { 0, 0, 0, 1 };
+    MtfMarginsMost most = { .places = 1 };
     for (int d = 0; d < shape->rank; d++)
         shares[d] = shares_of(graph, mesh, placement, reader, shape->dims[d]);
-    find_most(shares, shape->rank, (Share){ 1, 1, 1, 0 }, &most);
+    find_most(shares, shape->rank, (Share){ .read = 1, .own = 1, .wanted = 1 }, 0, &most);
     for (int d = 0; d < shape->rank; d++)
         g_array_unref(shares[d]);
     return most;

@@ -72,6 +72,9 @@ MtfRange mtf_range_common(MtfRange held, MtfRange wanted, int64_t size);
 typedef struct {
     int64_t read, sent, exchanged;
     int64_t
+        side; /* to one side, added up over the dimensions whose parts lack some: half of what is sent where as
+                     much goes to either, all of it where everyone reads of one neighbour alone */
+    int64_t
         places; /* how many parts on, the shorter way round, the farthest of it goes; 1: to neighbours */
 } MtfMarginsMost;
 

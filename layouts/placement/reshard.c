@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "layouts/placement/reshard.h"
 
+#include "layouts/placement/sort_columns.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -508,9 +510,46 @@ static int64_t sent_in_boxes(const MtfGraph *graph, const MtfMesh *mesh, const M
     return elements;
 }
 
+/* ---- Columns ------------------------------------------------------------------------------- */
+
+/* Elements of a message beside its rows: an all-to-all gives each member a block; a halo half a column to either
+ * neighbour. */
+static int64_t column_places(const MtfMesh *mesh, const MtfReshardOp *op, int from, int to) {
+    if (mtf_reshard_row(op->kind)->exchanges)
+        return op->column / mtf_mesh_group_size(mesh, op->axes);
+    return ABS(from - to) == 1 ? op->column / 2 : 0;
+}
+
+/* Of rows on `rank`, or with -1 the most. */
+static int64_t column_rows(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
+                           const MtfReshardOp *op, int rank) {
+    int dim = mtf_graph_operation(graph, op->reader.operation)->attributes.dimension;
+    return mtf_sort_rows(graph, mesh, shape, &op->from, dim, rank);
+}
+
+int64_t mtf_reshard_column_elements(const MtfGraph *graph, const MtfMesh *mesh,
+                                    const MtfShape *shape, const MtfReshardOp *op, MtfRoute route) {
+    int from = mtf_mesh_group_position(mesh, op->axes, route.from);
+    int to = mtf_mesh_group_position(mesh, op->axes, route.to);
+    return column_rows(graph, mesh, shape, op, route.from) * column_places(mesh, op, from, to);
+}
+
+/* Of the processor that sends most, or of `rank`. */
+static int64_t column_payload(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
+                              const MtfReshardOp *op, int rank) {
+    int members = mtf_mesh_group_size(mesh, op->axes);
+    int position = rank < 0 ? members / 2 : mtf_mesh_group_position(mesh, op->axes, rank);
+    int64_t places = 0;
+    for (int i = 0; i < members; i++)
+        places += column_places(mesh, op, position, i);
+    return places * column_rows(graph, mesh, shape, op, rank);
+}
+
 int64_t mtf_reshard_payload(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
                             const MtfReshardOp *op, int rank) {
     const MtfReshardRow *row = mtf_reshard_row(op->kind);
+    if (op->column > 0)
+        return column_payload(graph, mesh, shape, op, rank);
     if (row->reduces)
         return mtf_local_elements(graph, mesh, shape, &op->from, rank);
     if (row->gathers)
@@ -547,6 +586,8 @@ static int64_t largest_exchange(const MtfGraph *graph, const MtfMesh *mesh, cons
 int64_t mtf_reshard_largest_payload(const MtfGraph *graph, const MtfMesh *mesh,
                                     const MtfShape *shape, const MtfReshardOp *op) {
     const MtfReshardRow *row = mtf_reshard_row(op->kind);
+    if (op->column > 0)
+        return column_payload(graph, mesh, shape, op, -1);
     if (row->reduces)
         return mtf_largest_elements(graph, mesh, shape, &op->from);
     if (row->gathers)

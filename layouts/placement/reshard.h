@@ -32,6 +32,8 @@ typedef struct {
     MtfReduction reduction; /* of conceal, allreduce and reduce-scatter */
     MtfPlacement from, to;
     MtfReader reader; /* of a halo: whose windows reach over the edges */
+    int64_t
+        column; /* of an exchange of columns (sort_columns.h) for `reader`: places of each; else 0 */
 } MtfReshardOp;
 
 #define MTF_MAX_RESHARD_OPS (2 * MTF_MAX_MESH_AXES)
@@ -62,6 +64,10 @@ int64_t mtf_reshard_largest_payload(const MtfGraph *graph, const MtfMesh *mesh,
 typedef struct {
     int from, to;
 } MtfRoute;
+
+/* The elements of an exchange of columns that travel `route`, of the rows that both have. */
+int64_t mtf_reshard_column_elements(const MtfGraph *graph, const MtfMesh *mesh,
+                                    const MtfShape *shape, const MtfReshardOp *op, MtfRoute route);
 
 /* The box of an all-to-all or a halo that travels `route`: one range a dimension of `shape`, in global
  * indexes. Returns its elements, 0 when nothing is sent. */

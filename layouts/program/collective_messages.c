@@ -52,6 +52,8 @@ bool mtf_instruction_takes_algorithm(const MtfProgram *program, int index,
         return false;
     if (algorithm == MTF_EXCHANGE_DIRECT || algorithm == MTF_EXCHANGE_MPI)
         return true;
+    if (instruction->reshard.column > 0)
+        return false;
     MtfExchangeShape shape = { .kind = instruction->reshard.kind };
     mtf_exchange_shape_axes(&program->layout->mesh, instruction->reshard.axes, &shape);
     return mtf_instruction_calls(program, index) == 1 && mtf_exchange_applies(algorithm, &shape);

@@ -99,10 +99,12 @@ static bool sums_over_tiles(const Group *group, const MtfInstruction *instructio
 static bool needs_what_is_cut(const Group *group, const MtfInstruction *instruction) {
     MtfIteration iteration;
     mtf_operation_iteration(group->program->graph, instruction->operation, &iteration);
+    const MtfOperation *op = mtf_graph_operation(group->program->graph, instruction->operation);
     for (int i = 0; i < iteration.n; i++)
         if (iteration.index[i].whole && find_dim(group, iteration.index[i].dim) >= 0)
             return true;
-    return false;
+    return mtf_operation_row(op->kind)->along != MTF_ALONG_NOTHING &&
+           find_dim(group, op->attributes.dimension) >= 0;
 }
 
 /* Whether the kernel can be a part of the group as that is cut now. */
@@ -128,7 +130,7 @@ static bool can_be_cut(const Group *group, const MtfInstruction *instruction) {
 static bool is_fit(const MtfProgram *program, int index) {
     const MtfInstruction *instruction = mtf_program_instruction(program, index);
     if (instruction->kind != MTF_INSTRUCTION_KERNEL || instruction->n_inputs == 0 ||
-        instruction->kernel_class == MTF_CLASS_MATMUL)
+        instruction->kernel_class == MTF_CLASS_MATMUL || instruction->part > 0)
         return false;
     const MtfOperation *op = mtf_graph_operation(program->graph, instruction->operation);
     const MtfOperationRow *row = mtf_operation_row(op->kind);

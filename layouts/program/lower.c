@@ -5,6 +5,8 @@
  * that die (lifetimes.h), and kernels that go over the same rows are brought together (fused_groups.h). */
 #include "layouts/graph/loops.h"
 #include "layouts/graph/microbatches.h"
+#include "layouts/kernel_work/kernel_scratch.h"
+#include "layouts/placement/sort_columns.h"
 #include "layouts/program/kernel_measures.h"
 #include "layouts/program/lifetimes.h"
 #include "layouts/program/split_backward.h"
@@ -87,10 +89,10 @@ static void emit(const Lowering *lowering, MtfInstruction *instruction) {
 
 /* ---- Resharding ---------------------------------------------------------------------------- */
 
-/* Elements of a reshard op: that it works in, and that a processor sends at most; and of margins how many parts
- * on that goes. */
+/* Elements of a reshard op: that it works in, and that a processor sends at most; and of margins how much of that
+ * goes to one side, and how many parts on. */
 typedef struct {
-    int64_t scratch, payload, places;
+    int64_t scratch, payload, side, places;
 } ReshardElements;
 
 static ReshardElements reshard_elements(const Lowering *lowering, const MtfReshardOp *op,
@@ -119,13 +121,15 @@ static void emit_reshard_op(Lowering *lowering, int operation, const MtfReshardO
         .scratch = -1,
         .kernel_class = MTF_CLASS_MOVE,
         .payload_bytes = elements.payload * element,
+        .side_bytes = elements.side * element,
         .places = elements.places,
         .traffic_bytes = 2.0 * (double)(elements.scratch * element),
     };
     if (elements.scratch > 0)
         instruction.scratch =
             new_scratch(lowering, elements.scratch * element, MTF_MEMORY_COMMUNICATION);
-    if (mtf_reshard_row(op->kind)->margins) /* what a processor has itself is copied as well */
+    if (mtf_reshard_row(op->kind)->margins &&
+        op->column == 0) /* what a processor has itself is copied as well */
         instruction.traffic_bytes += 2.0 * (double)buffer_at(lowering, target)->bytes;
     if (!mtf_reshard_row(op->kind)->collective)
         instruction.traffic_bytes = 2.0 * (double)buffer_at(lowering, target)->bytes;
@@ -206,7 +210,7 @@ static int obtain_input(Lowering *lowering, int operation, int k, const MtfPlace
                           .to = *placement,
                           .reader = reader };
     emit_reshard_op(lowering, operation, &halo, source, target,
-                    (ReshardElements){ most.exchanged, most.sent, most.places });
+                    (ReshardElements){ most.exchanged, most.sent, most.side, most.places });
     return target;
 }
 
@@ -419,11 +423,162 @@ static void emit_late_updates(Lowering *lowering) {
     }
 }
 
-/* Fetches the inputs and runs the kernel. */
+/* ---- Along a split dimension --------------------------------------------------------------- */
+
+/* What an operation does along its dimension, where that is split. */
+typedef struct {
+    Lowering *lowering;
+    int operation;
+    MtfAlikeOperations *alike;
+    MtfPlacement placement; /* of what it reads and makes */
+    unsigned axes;
+    int64_t column;
+    int tensors[2]; /* whose elements columns hold, and their places */
+} Along;
+
+static int new_column(const Along *s, int k) {
+    const MtfTensor *t = mtf_graph_tensor(s->lowering->graph, s->tensors[k]);
+    int dim = mtf_graph_operation(s->lowering->graph, s->operation)->attributes.dimension;
+    int64_t rows =
+        mtf_sort_rows(s->lowering->graph, s->lowering->mesh, &t->shape, &s->placement, dim, -1);
+    return new_buffer(s->lowering,
+                      &(MtfBuffer){ .tensor = s->tensors[k],
+                                    .placement = s->placement,
+                                    .reader = { s->operation, 0 },
+                                    .column = s->column,
+                                    .memory = MTF_MEMORY_COMMUNICATION,
+                                    .bytes = rows * s->column * mtf_dtype_bytes(t->dtype) });
+}
+
+/* One of several kernels: its number and its operands. */
+typedef struct {
+    int part, n_inputs, n_outputs;
+    const int *inputs, *outputs;
+} Part;
+
+/* With scratch to sort `places` elements in. */
+static void emit_part(const Along *s, const Part *part, int64_t places) {
+    MtfInstruction instruction = {
+        .kind = MTF_INSTRUCTION_KERNEL,
+        .operation = s->operation,
+        .part = part->part,
+        .columns = mtf_mesh_group_size(s->lowering->mesh, s->axes),
+        .n_inputs = part->n_inputs,
+        .inputs = g_memdup2(part->inputs, sizeof *part->inputs * (gsize)part->n_inputs),
+        .n_outputs = part->n_outputs,
+        .outputs = g_memdup2(part->outputs, sizeof *part->outputs * (gsize)part->n_outputs),
+        .scratch = -1,
+    };
+    measure_kernel(s->lowering, s->alike, &instruction);
+    if (places > 0 && instruction.scratch < 0)
+        instruction.scratch = new_scratch(s->lowering, 0, MTF_MEMORY_WORKSPACE);
+    if (places > 0)
+        buffer_at(s->lowering, instruction.scratch)->bytes = mtf_sort_scratch_bytes(places);
+    emit(s->lowering, &instruction);
+}
+
+/* Sends n columns: of elements, and of places; `columns` becomes what arrives. */
+static void emit_column_exchange(const Along *s, MtfReshardKind kind, int n, int *columns) {
+    MtfReshardOp op = { .kind = kind,
+                        .axes = s->axes,
+                        .from = s->placement,
+                        .to = s->placement,
+                        .reader = { s->operation, 0 },
+                        .column = s->column };
+    for (int k = 0; k < n; k++) {
+        int target = new_column(s, k);
+        ReshardElements elements = reshard_elements(s->lowering, &op, columns[k]);
+        elements.side = elements.payload / 2;
+        elements.places = 1;
+        emit_reshard_op(s->lowering, s->operation, &op, columns[k], target, elements);
+        columns[k] = target;
+    }
+}
+
+static void emit_by_columns(const Along *s, const int *inputs) {
+    const MtfOperation *op = mtf_graph_operation(s->lowering->graph, s->operation);
+    int columns[4], outputs[MTF_MAX_OUTPUTS];
+    for (int part = 1; part <= 3; part++) {
+        int made[2] = { new_column(s, 0), new_column(s, 1) };
+        emit_part(
+            s, &(Part){ part, part == 1 ? op->n_inputs : 2, 2, part == 1 ? inputs : columns, made },
+            s->column);
+        memcpy(columns, made, sizeof made);
+        if (part < 3)
+            emit_column_exchange(s, MTF_RESHARD_ALLTOALL, 2, columns);
+    }
+    memcpy(columns + 2, columns, sizeof *columns * 2);
+    emit_column_exchange(s, MTF_RESHARD_HALO, 2, columns + 2);
+    for (int k = 0; k < op->n_outputs; k++)
+        outputs[k] = new_copy(s->lowering, op->outputs[k], &s->placement,
+                              memory_of(s->lowering, op->outputs[k]));
+    emit_part(s, &(Part){ 4, 4, op->n_outputs, columns, outputs }, 2 * s->column);
+}
+
+/* Each part looks among all elements for its own; of a gradient, which is a sum of what they have, each makes all
+ * with what it has. */
+static void emit_by_all(const Along *s, const int *given) {
+    Lowering *lowering = s->lowering;
+    MtfPlacement whole = s->placement, partial = s->placement;
+    for (int a = 0; a < lowering->mesh->n_axes; a++)
+        if (s->axes >> a & 1) {
+            whole.axis[a] = MTF_REPLICATED;
+            partial.axis[a] = MTF_PARTIAL_SUM;
+        }
+    const MtfOperation *op = mtf_graph_operation(lowering->graph, s->operation);
+    bool adds = op->n_outputs == 1;
+    int *inputs = g_memdup2(given, sizeof *given * (gsize)op->n_inputs);
+    inputs[0] = adds ? inputs[0] : reshard(lowering, s->operation, inputs[0], &whole);
+    emit_kernel(lowering, s->operation, s->alike, inputs);
+    if (!adds)
+        return;
+    int kernel = mtf_program_length(lowering->program) - 1;
+    int sum = mtf_program_instruction(lowering->program, kernel)->outputs[0];
+    const MtfTensor *result = mtf_graph_tensor(lowering->graph, op->outputs[0]);
+    buffer_at(lowering, sum)->placement = partial;
+    buffer_at(lowering, sum)->bytes =
+        mtf_dtype_bytes(result->dtype) *
+        mtf_largest_elements(lowering->graph, lowering->mesh, &result->shape, &partial);
+    reshard(lowering, s->operation, sum, &s->placement);
+}
+
+/* Each part tells all others its total, once to each of them: a column of as many places. */
+static void emit_with_totals(Along *s, const int *inputs) {
+    const MtfOperation *op = mtf_graph_operation(s->lowering->graph, s->operation);
+    s->column = mtf_mesh_group_size(s->lowering->mesh, s->axes);
+    int totals = new_column(s, 0);
+    emit_part(s, &(Part){ 1, 1, 1, inputs, &totals }, 0);
+    emit_column_exchange(s, MTF_RESHARD_ALLTOALL, 1, &totals);
+    int output = new_copy(s->lowering, op->outputs[0], &s->placement,
+                          memory_of(s->lowering, op->outputs[0]));
+    const int read[] = { inputs[0], totals };
+    emit_part(s, &(Part){ 2, 2, 1, read, &output }, 0);
+}
+
+static void emit_along(Along *s, const int *inputs) {
+    const MtfOperation *op = mtf_graph_operation(s->lowering->graph, s->operation);
+    int first = mtf_program_length(s->lowering->program);
+    s->column =
+        mtf_sort_column(s->lowering->graph, op, mtf_mesh_group_size(s->lowering->mesh, s->axes));
+    s->tensors[0] = op->outputs[0];
+    s->tensors[1] = op->n_outputs > 1 ? op->outputs[1] : op->inputs[0];
+    if (mtf_operation_row(op->kind)->along == MTF_ALONG_SUMS)
+        emit_with_totals(s, inputs);
+    else if (s->column > 0)
+        emit_by_columns(s, inputs);
+    else
+        emit_by_all(s, inputs);
+    for (int i = first; i < mtf_program_length(s->lowering->program); i++)
+        mtf_program_instruction(s->lowering->program, i)->inner =
+            mtf_program_instruction(s->lowering->program, i)->kind == MTF_INSTRUCTION_RESHARD;
+}
+
+/* Fetches the inputs and runs the kernel, or kernels. */
 static void emit_inputs_and_kernel(Lowering *lowering, int operation) {
     const MtfOperation *op = mtf_graph_operation(lowering->graph, operation);
     const MtfStrategy *strategy = &lowering->program->layout->operations[operation];
     MtfAlikeOperations *alike = mtf_kernel_measures_of(&lowering->measures, operation);
+    Along along = { .lowering = lowering, .operation = operation, .alike = alike };
     int *inputs = g_new(int, op->n_inputs);
     for (int k = 0; k < op->n_inputs; k++) {
         MtfPlacement placement =
@@ -432,8 +587,16 @@ static void emit_inputs_and_kernel(Lowering *lowering, int operation) {
         inputs[k] = ready != NULL && ready[k] >= 0
                         ? ready[k]
                         : obtain_input(lowering, operation, k, &placement);
+        along.placement = placement;
     }
-    emit_kernel(lowering, operation, alike, inputs);
+    if (mtf_operation_row(op->kind)->along != MTF_ALONG_NOTHING)
+        along.axes = mtf_placement_split_axes(&along.placement, op->attributes.dimension);
+    if (mtf_mesh_group_size(lowering->mesh, along.axes) == 1) {
+        emit_kernel(lowering, operation, alike, inputs);
+        return;
+    }
+    emit_along(&along, inputs);
+    g_free(inputs);
 }
 
 static void emit_operation(Lowering *lowering, int operation) {

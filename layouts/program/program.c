@@ -175,7 +175,7 @@ static bool is_contiguous(const MtfGraph *graph, const MtfMesh *mesh, const MtfS
 int64_t mtf_reshard_scratch(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
                             const MtfReshardOp *op) {
     const MtfReshardRow *row = mtf_reshard_row(op->kind);
-    if (!row->collective || row->in_place)
+    if (!row->collective || row->in_place || op->column > 0)
         return 0;
     if (row->margins)
         return mtf_margins_most(graph, mesh, shape, &op->from, op->reader).exchanged;
@@ -189,6 +189,13 @@ int64_t mtf_reshard_scratch(const MtfGraph *graph, const MtfMesh *mesh, const Mt
 
 MtfRange mtf_buffer_range(const MtfProgram *program, const MtfBuffer *buffer, int dim, int rank) {
     const MtfMesh *mesh = &program->layout->mesh;
+    if (buffer->column > 0 &&
+        mtf_graph_operation(program->graph, buffer->reader.operation)->attributes.dimension ==
+            dim) {
+        unsigned axes = mtf_placement_split_axes(&buffer->placement, dim);
+        int64_t begin = buffer->column * mtf_mesh_group_position(mesh, axes, rank);
+        return (MtfRange){ begin, begin + buffer->column };
+    }
     return buffer->margined ? mtf_margins_range(program->graph, mesh, &buffer->placement,
                                                 buffer->reader, dim, rank)
                             : mtf_placement_range(mesh, &buffer->placement, dim,
@@ -283,6 +290,9 @@ static void append_buffer(GString *text, const MtfBuffer *buffer) {
     if (buffer->slots > 1)
         g_string_append_printf(text, " slots %d", buffer->slots);
     append_placement(text, &buffer->placement);
+    if (buffer->column > 0)
+        g_string_append_printf(text, " column %" PRId64 " of %d", buffer->column,
+                               buffer->reader.operation);
     if (buffer->margined)
         g_string_append_printf(text, " margins of %d input %d", buffer->reader.operation,
                                buffer->reader.input);
@@ -306,6 +316,9 @@ static void append_instruction(GString *text, const MtfInstruction *instruction)
             g_string_append_printf(text, " by %s",
                                    mtf_exchange_algorithm_name(instruction->algorithm));
     }
+    if (instruction->part > 0)
+        g_string_append_printf(text, " part %d of %d columns", instruction->part,
+                               instruction->columns);
     if (instruction->loop > 0)
         g_string_append_printf(text, " loop %d", instruction->loop);
     if (instruction->fused.kernels > 0) {
@@ -366,6 +379,8 @@ static void format_kernel(GString *text, const MtfProgram *program,
     const MtfOperation *op = mtf_graph_operation(program->graph, instruction->operation);
     g_string_append_printf(text, "%s %s, %.4g flops", mtf_operation_row(op->kind)->name, op->name,
                            instruction->flops);
+    if (instruction->part > 0)
+        g_string_append_printf(text, ", part %d", instruction->part);
 }
 
 static void format_fused_group(GString *text, const MtfProgram *program,

@@ -35,7 +35,9 @@ typedef struct {
     int tensor; /* -1 for scratch */
     MtfPlacement placement;
     bool margined;    /* has what its one reader reads beyond the placement's parts (margins.h) */
-    MtfReader reader; /* … and that is who */
+    MtfReader reader; /* … and that is who; of a column, who sorts it */
+    int64_t
+        column; /* above 0: a column of so many places (sort_columns.h), of the dimension that its reader goes along */
     MtfMemoryKind memory;
     int64_t bytes;   /* largest over ranks */
     int slots;       /* of owners: how often the bytes are there, one for each micro-batch in flight
@@ -62,8 +64,11 @@ typedef struct {
     MtfInstructionKind kind;
     MtfExchangeAlgorithm algorithm; /* of collectives (collective_messages.h) */
     int operation;                  /* the graph operation it runs, or that made it necessary */
-    int loop;                       /* whose iterations run it, from 1; 0: none */
-    MtfReshardOp reshard;           /* of reshard ops */
+    int part; /* of an operation in several kernels (MtfAlong): which it is, from 1; 0: all of it */
+    int columns;          /* … and how many columns there are */
+    bool inner;           /* an exchange between the operation's own kernels, or behind the last */
+    int loop;             /* whose iterations run it, from 1; 0: none */
+    MtfReshardOp reshard; /* of reshard ops */
     int n_inputs;
     int *inputs; /* buffers */
     int n_outputs;
@@ -77,6 +82,7 @@ typedef struct {
     double row_length;       /* of kernels that go row by row (row_length.h), or 0 */
     double traffic_bytes;    /* memory read and written by the largest rank */
     int64_t payload_bytes; /* of a collective, on the largest rank (mtf_reshard_largest_payload) */
+    int64_t side_bytes;    /* of a halo: what of that goes to one side (MtfMarginsMost) */
     int64_t
         places; /* of a halo: how many parts on it goes at most (MtfMarginsMost); 1: to neighbours */
     int wait_before; /* of a collective or host copy that may be under way for a while: the instruction before which

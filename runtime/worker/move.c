@@ -270,6 +270,34 @@ static bool prepare_halo(Preparation *p, GError **error) {
     return check_scratch(p, move->send.total + move->receive.total, error);
 }
 
+/* Message i, which lies at element `offset`. */
+static bool set_column_message(const Preparation *p, MtfPeerMessages *messages, int i,
+                               MtfRoute route, int64_t offset, GError **error) {
+    int64_t elements = mtf_reshard_column_elements(p->graph, p->mesh, p->shape, &p->reshard, route);
+    messages->total += elements;
+    return mtf_count_narrow(elements, MTF_MAX_MESSAGE, &messages->counts[i], error) &&
+           mtf_count_narrow(offset, MTF_MAX_MESSAGE, &messages->offsets[i], error);
+}
+
+/* Blocks of columns lie where they are sent from and go to: one a member, or one for those before this processor in
+ * the group and one for those behind it. */
+static bool prepare_columns(Preparation *p, GError **error) {
+    MtfMove *move = p->move;
+    bool halves = mtf_reshard_row(p->reshard.kind)->margins;
+    MtfRoute first = { member(p, 0), member(p, 1) };
+    int64_t block = mtf_reshard_column_elements(p->graph, p->mesh, p->shape, &p->reshard, first);
+    messages_init(&move->send, move->n_members, p->input);
+    messages_init(&move->receive, move->n_members, p->output);
+    for (int i = 0; i < move->n_members; i++) {
+        int64_t offset = block * (halves ? i > move->position : i);
+        MtfRoute out = { p->rank, member(p, i) }, in = { member(p, i), p->rank };
+        if (!set_column_message(p, &move->send, i, out, offset, error) ||
+            !set_column_message(p, &move->receive, i, in, offset, error))
+            return false;
+    }
+    return true;
+}
+
 /* ---- Several tensors in one message ---------------------------------------------------------- */
 
 /* What message `i` holds of a tensor that is in `placement` on the members: of one message to or
@@ -389,7 +417,9 @@ bool mtf_move_init(MtfMove *move, const MtfProgram *program, int index, int rank
                        .position = mtf_mesh_group_position(mesh, op->axes, rank),
                        .n_members = mtf_mesh_group_size(mesh, op->axes),
                        .output = parts[0].output };
-    if (n > 1 ? prepare_bucket(parts, n, error) : prepare[op->kind](parts, error))
+    if (n > 1            ? prepare_bucket(parts, n, error)
+        : op->column > 0 ? prepare_columns(parts, error)
+                         : prepare[op->kind](parts, error))
         return true;
     mtf_move_clear(move);
     return false;

@@ -66,6 +66,8 @@ static void prepare_call(MtfWorker *worker, int index, uint64_t seed, int *next)
                                                               instruction->operation),
                              .inputs = inputs,
                              .outputs = outputs,
+                             .part = instruction->part,
+                             .columns = instruction->columns,
                              .seed = seed };
     if (instruction->scratch < 0)
         return;

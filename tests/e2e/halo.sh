@@ -91,7 +91,8 @@ done
 
 # What turns or goes by another name on the way back to its own lies as that does, without a rule of its own; and so
 # do scans.
-for op in '"roll", "dimension": "n", "shift": 5' '"reverse", "dimension": "n"' '"cumulative_max", "dimension": "n"'; do
+for op in '"roll", "dimension": "n", "shift": 5' '"reverse", "dimension": "n"' '"cumulative_max", "dimension": "n"' \
+    '"cumulative_sum", "dimension": "n"' '"cumulative_sum", "dimension": "n", "reverse": 1, "exclusive": 1'; do
     cat >"$work/passing.json" <<GRAPH
 {"meshtf_graph": 1, "name": "passing", "dimensions": {"b": 8, "n": 35},
  "inputs": [{"name": "x", "dims": ["b", "n"], "feed": "features"}],

@@ -125,21 +125,34 @@ static bool write_cumulative_sum(MtfOnnxNodes *e) {
     return mtf_node_finish(e, node);
 }
 
-/* The largest, and their places, which ONNX counts in int64. */
-static bool write_top_k(MtfOnnxNodes *e) {
+/* As many of the largest along `dim`, or of the smallest, as `kept` has, and their places, which ONNX counts in
+ * int64. */
+static bool write_ranked(MtfOnnxNodes *e, int dim, int kept, bool largest) {
     const MtfOperation *op = mtf_node_operation(e);
     const char *places = mtf_node_step(e);
-    double k = (double)mtf_node_size(e, op->attributes.to);
+    double k = (double)mtf_node_size(e, kept);
     const char *inputs[] = { x_of(e), mtf_node_list(e, &k, 1) };
     GByteArray *node = mtf_node_begin("TopK", 2, inputs, op->name);
     mtf_wire_put_string(node, 2, places);
-    mtf_node_put_int(node, "axis", mtf_shape_find(shape_of(e, 0), op->attributes.from));
+    mtf_node_put_int(node, "axis", mtf_shape_find(shape_of(e, 0), dim));
+    if (!largest)
+        mtf_node_put_int(node, "largest", 0);
     mtf_node_finish(e, node);
     GByteArray *cast =
         mtf_node_begin("Cast", 1, &places, mtf_graph_tensor(e->graph, op->outputs[1])->name);
     mtf_node_put_int(cast, "to", MTF_ONNX_INT32);
     mtf_node_put(e, cast);
     return true;
+}
+
+static bool write_top_k(MtfOnnxNodes *e) {
+    const MtfAttributes *a = &mtf_node_operation(e)->attributes;
+    return write_ranked(e, a->from, a->to, true);
+}
+
+static bool write_sort(MtfOnnxNodes *e) {
+    const MtfAttributes *a = &mtf_node_operation(e)->attributes;
+    return write_ranked(e, a->dimension, a->dimension, a->reverse != 0);
 }
 
 const MtfOnnxWriter mtf_onnx_sums[] = {
@@ -153,5 +166,6 @@ const MtfOnnxWriter mtf_onnx_sums[] = {
     { MTF_OP_NORMALIZE, write_normalize },
     { MTF_OP_CUMULATIVE_SUM, write_cumulative_sum },
     { MTF_OP_TOP_K, write_top_k },
+    { MTF_OP_SORT, write_sort },
     { 0, NULL },
 };

@@ -65,6 +65,9 @@ typedef struct {
     int64_t step;    /* the first is 1; 0 outside training, when dropout drops nothing */
     int microbatch;  /* of the step; the first is 0 */
     int64_t element; /* of a loop: what this iteration is about (layouts/graph/loops.h); else 0 */
+    int part,
+        columns; /* of an operation in several kernels (MtfAlong): which it is, and how many parts
+                          of its dimension there are; 0: all of it */
     bool continues;  /* output 0 holds what was folded before, to which this is added
                         (fused_groups.h) */
     void *prepared;  /* by mtf_kernel_prepare, of kernels that have something to work out */

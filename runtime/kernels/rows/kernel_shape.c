@@ -158,8 +158,8 @@ static void loop_stack_kernel(const MtfKernelCall *call) {
 /* ---- Scans and ranks ------------------------------------------------------------------------- */
 
 /* In double, which holds every int32 and sums float32 more exactly than it is stored. */
-static void scan(const Runs *out, const Runs *in, int64_t first, const MtfAttributes *a) {
-    double sum = 0;
+static void scan(const Runs *out, const Runs *in, int64_t first, const MtfAttributes *a,
+                 double sum) {
     for (int64_t i = 0; i < out->along; i++) {
         int64_t at = first + (a->reverse != 0 ? out->along - 1 - i : i) * out->inner;
         double x = mtf_slice_get(in->operand, at);
@@ -170,8 +170,8 @@ static void scan(const Runs *out, const Runs *in, int64_t first, const MtfAttrib
 }
 
 /* The same of int64, which double does not hold. */
-static void scan_i64(const Runs *out, const Runs *in, int64_t first, const MtfAttributes *a) {
-    uint64_t sum = 0;
+static void scan_i64(const Runs *out, const Runs *in, int64_t first, const MtfAttributes *a,
+                     uint64_t sum) {
     for (int64_t i = 0; i < out->along; i++) {
         int64_t at = first + (a->reverse != 0 ? out->along - 1 - i : i) * out->inner;
         uint64_t next = sum + ((const uint64_t *)in->operand->data)[at];
@@ -180,14 +180,66 @@ static void scan_i64(const Runs *out, const Runs *in, int64_t first, const MtfAt
     }
 }
 
+/* Elements from `first` on, `step` apart, added up: as double, or of int64 as what wraps round. */
+typedef struct {
+    double sum;
+    uint64_t whole;
+} Total;
+
+static Total total_of(const MtfOperand *operand, int64_t first, int64_t n, int64_t step) {
+    Total total = { 0 };
+    for (int64_t k = 0; k < n; k++)
+        if (operand->dtype == MTF_I64)
+            total.whole += ((const uint64_t *)operand->data)[first + k * step];
+        else
+            total.sum += mtf_slice_get(operand, first + k * step);
+    return total;
+}
+
+/* Tells every part of the dimension the totals of this one: a block of `rows` to each. */
+static void give_totals(const MtfKernelCall *call) {
+    const MtfOperand *out = &call->outputs[0];
+    Runs in = runs_of(&call->inputs[0], call->operation->attributes.dimension);
+    int64_t rows = in.outer * in.inner;
+    for (int64_t row = 0; row < rows; row++) {
+        int64_t first = row / in.inner * in.along * in.inner + row % in.inner;
+        Total total = total_of(in.operand, first, in.along, in.inner);
+        for (int64_t part = 0; part < call->columns; part++)
+            if (out->dtype == MTF_I64)
+                ((uint64_t *)out->data)[part * rows + row] = total.whole;
+            else
+                mtf_slice_set(out, part * rows + row, total.sum);
+    }
+}
+
+/* Of the parts before this one, or with `reverse` behind it, which told theirs. */
+static Total total_before(const MtfKernelCall *call, int64_t rows, int64_t row) {
+    const MtfAttributes *a = &call->operation->attributes;
+    const MtfOperand *told = &call->inputs[1];
+    if (call->part == 0)
+        return (Total){ 0 };
+    int64_t own = told->begin[mtf_operand_find(told, a->dimension)] / call->columns;
+    return a->reverse != 0 ? total_of(told, (own + 1) * rows + row, call->columns - own - 1, rows)
+                           : total_of(told, row, own, rows);
+}
+
 static void cumulative_sum_kernel(const MtfKernelCall *call) {
     const MtfAttributes *a = &call->operation->attributes;
+    if (call->part == 1) {
+        give_totals(call);
+        return;
+    }
     Runs out = runs_of(&call->outputs[0], a->dimension),
          in = runs_of(&call->inputs[0], a->dimension);
-    for (int64_t o = 0; o < out.outer; o++)
-        for (int64_t i = 0; i < out.inner; i++)
-            (out.operand->dtype == MTF_I64 ? scan_i64 : scan)(&out, &in,
-                                                              o * out.along * out.inner + i, a);
+    int64_t rows = out.outer * out.inner;
+    for (int64_t row = 0; row < rows; row++) {
+        int64_t first = row / out.inner * out.along * out.inner + row % out.inner;
+        Total before = total_before(call, rows, row);
+        if (out.operand->dtype == MTF_I64)
+            scan_i64(&out, &in, first, a, before.whole);
+        else
+            scan(&out, &in, first, a, before.sum);
+    }
 }
 
 /* Whether element `i` of a column comes before element `j`: it is larger, or as large and earlier; NaN is

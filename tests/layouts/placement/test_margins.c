@@ -132,7 +132,7 @@ static void check_halo(const MtfGraph *graph, const MtfMesh *mesh, int k,
     Halo halo = { graph, mesh, shape, { .kind = MTF_RESHARD_HALO, .reader = { 0, k } } };
     halo.op.axes = mtf_margins_axes(graph, mesh, shape, placement, halo.op.reader);
     halo.op.from = halo.op.to = *placement;
-    MtfMarginsMost counted = { 0, 0, 0, 0 };
+    MtfMarginsMost counted = { .places = 0 };
     MtfMarginsMost most = mtf_margins_most(graph, mesh, shape, placement, halo.op.reader);
     for (int rank = 0; rank < mtf_mesh_size(mesh); rank++)
         check_rank(&halo, rank, &counted);
@@ -261,7 +261,30 @@ TEST(the_farthest_place_is_counted_round_the_ring) {
         MtfMarginsMost most = mtf_margins_most(graph, &mesh, &mtf_graph_tensor(graph, 0)->shape,
                                                &placement, (MtfReader){ 0, 0 });
         assert_int_equal(most.sent, cases[i].sent);
+        assert_int_equal(most.side, cases[i].sent); /* each has all readers on one side */
         assert_int_equal(most.places, cases[i].places);
+    }
+}
+
+/* Of 16 elements on 4 processors windows of three read one on either side, with a stride of two the one before
+ * alone. */
+TEST(what_goes_to_one_side_is_counted_apart) {
+    for (int stride = 1; stride <= 2; stride++) {
+        MtfMesh mesh;
+        assert_true(mtf_mesh_parse("a:4", 0, &mesh, NULL));
+        g_autofree char *text = g_strdup_printf(
+            "{'meshtf_graph':1,'name':'t','dimensions':{'u':16,'t':%d},'inputs':["
+            "{'name':'x','dims':['u'],'feed':'features'}],'variables':[],'operations':["
+            "{'name':'z','op':'max_pool','inputs':['x'],'dims':['t'],'windows':[{'from':'u','to':'t',"
+            "'size':3,'stride':%d,'before':1,'after':%d}]}]}",
+            16 / stride, stride, 2 - stride);
+        g_autoptr(MtfGraph) graph = mtf_test_graph(text);
+        MtfPlacement placement = mtf_placement_replicated();
+        placement.axis[0] = (int16_t)mtf_graph_find_dimension(graph, "u");
+        MtfMarginsMost most = mtf_margins_most(graph, &mesh, &mtf_graph_tensor(graph, 0)->shape,
+                                               &placement, (MtfReader){ 0, 0 });
+        assert_int_equal(most.sent, stride == 1 ? 2 : 1);
+        assert_int_equal(most.side, 1);
     }
 }
 

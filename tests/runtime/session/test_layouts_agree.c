@@ -157,7 +157,8 @@ static void run_instruction(const Bench *bench, MtfLockstep *lockstep, int i, bo
     n_late += is_late;
     for (int k = 0; k < instruction->n_outputs && looks && !is_late; k++) {
         int buffer = instruction->outputs[k];
-        if (bench->states[mtf_program_buffer(program, buffer)->tensor] == 0)
+        if (bench->states[mtf_program_buffer(program, buffer)->tensor] == 0 &&
+            mtf_program_buffer(program, buffer)->column == 0)
             check_buffer(bench, lockstep, i, buffer);
     }
 }

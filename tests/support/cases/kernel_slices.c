@@ -235,9 +235,13 @@ static bool next_part(Run *run) {
     return false;
 }
 
-static int parts_of(const MtfIndex *index, int asked) {
+/* What parts of a dimension tell each other while an operation runs is looked at in session/test_sorted_columns.c
+ * and by test_layouts_agree. */
+static int parts_of(const Run *run, const MtfIndex *index, int asked) {
     bool uneven = index->even > 0 && index->even % asked != 0;
-    return index->whole || uneven ? 1 : asked;
+    bool along = mtf_operation_row(run->operation->kind)->along != MTF_ALONG_NOTHING &&
+                 index->dim == run->operation->attributes.dimension;
+    return index->whole || uneven || along ? 1 : asked;
 }
 
 void mtf_kernel_run_sliced(const MtfGraph *graph, int operation, double *const *values,
@@ -249,7 +253,7 @@ void mtf_kernel_run_sliced(const MtfGraph *graph, int operation, double *const *
     mtf_operation_iteration(graph, operation, &run.iteration);
     for (int i = 0; i < MTF_MAX_INDEXES; i++)
         run.parts[i] =
-            i < run.iteration.n ? parts_of(&run.iteration.index[i], slicing->parts[i]) : 1;
+            i < run.iteration.n ? parts_of(&run, &run.iteration.index[i], slicing->parts[i]) : 1;
     bool largest = mtf_operation_row(run.operation->kind)->reduction == MTF_REDUCE_MAX;
     for (int j = 0; j < run.operation->n_outputs; j++) {
         const MtfTensor *tensor = mtf_graph_tensor(graph, run.operation->outputs[j]);

@@ -145,12 +145,22 @@ static double sort(const Point *p) {
     return p->output == 1 ? (double)here - 1 : at(p, 0, dim, here - 1);
 }
 
+/* The gradient of what came from here. */
+static double sort_grad(const Point *p) {
+    int dim = p->a->dimension;
+    for (int64_t i = 0; i < size_of(p, dim); i++)
+        if (at(p, 0, dim, i) == (double)p->coordinate[dim])
+            return at(p, 1, dim, i);
+    return 0;
+}
+
 const MtfReferenceTerm mtf_reference_moves[MTF_OPERATIONS] = {
     [MTF_OP_RESAMPLE] = resample,
     [MTF_OP_CONCAT] = concat,
     [MTF_OP_CUMULATIVE_SUM] = cumulative_sum,
     [MTF_OP_TOP_K] = top_k,
     [MTF_OP_SORT] = sort,
+    [MTF_OP_SORT_GRAD] = sort_grad,
     [MTF_OP_CUMULATIVE_MAX] = scan,
     [MTF_OP_CUMULATIVE_MIN] = scan,
     [MTF_OP_CUMULATIVE_LOG_SUM_EXP] = scan,

@@ -164,6 +164,7 @@ static const Row rows[] = {
     { MTF_OP_QUANTIZED_EINSUM, "xqu", 'Y', false },
     { MTF_OP_ROTARY, "xbb", 0, false },
     { MTF_OP_TO_HOST, "x", 0, false },
+    { MTF_OP_SORT, "x", 0, false },
 };
 
 typedef struct {
@@ -373,7 +374,8 @@ static void add_moves(const Case *c, MtfAttributes *a) {
     a->start = g_rand_int_range(c->rand, -3, 4);
     a->stride = a->wrap != 0 || chance(c, 0.5) ? 1 : g_rand_int_range(c->rand, -2, 3);
     a->dilation = a->wrap != 0 || chance(c, 0.5) ? 1 : 2;
-    if (c->row->kind == MTF_OP_CUMULATIVE_SUM || c->row->kind == MTF_OP_LOOP_SLICE)
+    if (c->row->kind == MTF_OP_CUMULATIVE_SUM || c->row->kind == MTF_OP_LOOP_SLICE ||
+        c->row->kind == MTF_OP_SORT)
         a->dimension = c->x.dims[0];
     a->exclusive = chance(c, 0.5) ? 1 : 0;
     a->reverse = chance(c, 0.5) ? 1 : 0;
@@ -729,6 +731,8 @@ TEST(every_kernel_is_tested_here) {
         bool found = row->windows != MTF_WINDOWS_NONE && !row->samples;
         /* which reads what lies with the host, is in session/test_offloaded_bits.c */
         found = found || row->host == MTF_HOST_FROM;
+        /* which undoes what was sorted, is in session/test_sorted_columns.c */
+        found = found || kind == MTF_OP_SORT_GRAD;
         for (size_t i = 0; i < G_N_ELEMENTS(rows); i++)
             found = found || rows[i].kind == kind;
         if (!found && mtf_kernel(kind) != NULL && kind != MTF_OP_LOOP_STACK)
