@@ -128,45 +128,16 @@ static void remove_node(MtfCertifiedProblem *problem, int index) {
     node->alive = false;
 }
 
-static int64_t *divided_usages(const int64_t *usages, int count, int shift) {
-    int64_t *list = g_new(int64_t, count);
-    for (int i = 0; i < count; i++)
-        list[i] = divided(usages[i], shift);
-    return list;
-}
-
-static bool add_piece(MtfCertifiedNode *node, MtfCertifiedPiece *more) {
-    bool fits = true;
-    for (guint k = 0; k < node->pieces->len; k++) {
-        MtfCertifiedPiece *piece = g_ptr_array_index(node->pieces, k);
-        if (piece->start != more->start || piece->end != more->end)
-            continue;
-        for (int p = 0; p < node->values; p++)
-            fits &= !__builtin_add_overflow(piece->usage[p], more->usage[p], &piece->usage[p]);
-        free_piece(more);
-        return fits;
-    }
-    g_ptr_array_add(node->pieces, more);
-    return true;
-}
-
 static void add_node(MtfCertifiedProblem *problem, int index, const MtfLayoutNode *from,
                      int cost_shift, int usage_shift) {
     MtfCertifiedNode *node = &problem->nodes[index];
     *node = new_node(from->strategies, divided_costs(from->costs, from->strategies, cost_shift));
     if (from->start >= from->end)
         return;
-    int64_t *usage = divided_usages(from->usages, from->strategies, usage_shift);
+    int64_t *usage = g_new(int64_t, from->strategies);
+    for (int p = 0; p < from->strategies; p++)
+        usage[p] = divided(from->usages[p], usage_shift);
     g_ptr_array_add(node->pieces, new_piece(from->start, from->end, usage));
-}
-
-/* False where the sum with what the node uses through its interval is too large. */
-static bool add_hold(MtfCertifiedProblem *problem, const MtfLayoutHold *from, int usage_shift) {
-    MtfCertifiedNode *node = &problem->nodes[from->node];
-    if (from->start >= from->end)
-        return true;
-    int64_t *usage = divided_usages(from->usages, node->values, usage_shift);
-    return add_piece(node, new_piece(from->start, from->end, usage));
 }
 
 MtfCertifiedProblem *mtf_certified_new(const MtfLayoutProblem *from, int cost_shift,
@@ -180,8 +151,6 @@ MtfCertifiedProblem *mtf_certified_new(const MtfLayoutProblem *from, int cost_sh
     bool fits = true;
     for (int v = 0; v < problem->node_count; v++)
         add_node(problem, v, mtf_layout_problem_node(from, v), cost_shift, usage_shift);
-    for (int i = 0; i < mtf_layout_problem_hold_count(from); i++)
-        fits &= add_hold(problem, mtf_layout_problem_hold(from, i), usage_shift);
     for (int e = 0; e < mtf_layout_problem_edge_count(from); e++) {
         const MtfLayoutEdge *edge = mtf_layout_problem_edge(from, e);
         int count = problem->nodes[edge->from].values * problem->nodes[edge->to].values;
@@ -318,13 +287,11 @@ GPtrArray *mtf_certified_spans(const MtfCertifiedProblem *problem, int index) {
 }
 
 int64_t mtf_certified_least_usage(const MtfCertifiedNode *node, const int64_t *usage) {
-    int64_t least = NEVER, any = NEVER;
-    for (int p = 0; p < node->values; p++) {
-        any = MIN(any, usage[p]);
+    int64_t least = NEVER;
+    for (int p = 0; p < node->values; p++)
         if (node->cost[p] < NEVER)
             least = MIN(least, usage[p]);
-    }
-    return least == NEVER ? any : least;
+    return least == NEVER ? 0 : least;
 }
 
 bool mtf_certified_rows(MtfCertifiedProblem *problem, const int64_t *times, int count,
@@ -488,6 +455,21 @@ static int64_t *pair_costs(const MtfCertifiedProblem *problem, int a, int b, con
             return NULL;
     }
     return g_steal_pointer(&cost);
+}
+
+static bool add_piece(MtfCertifiedNode *node, MtfCertifiedPiece *more) {
+    bool fits = true;
+    for (guint k = 0; k < node->pieces->len; k++) {
+        MtfCertifiedPiece *piece = g_ptr_array_index(node->pieces, k);
+        if (piece->start != more->start || piece->end != more->end)
+            continue;
+        for (int p = 0; p < node->values; p++)
+            fits &= !__builtin_add_overflow(piece->usage[p], more->usage[p], &piece->usage[p]);
+        free_piece(more);
+        return fits;
+    }
+    g_ptr_array_add(node->pieces, more);
+    return true;
 }
 
 /* Moves what node b has to node a, which has the pairs' values by now. */

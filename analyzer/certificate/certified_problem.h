@@ -73,8 +73,7 @@ typedef struct MtfCertifiedSpan {
 /* The rows where a node uses memory; free with g_ptr_array_unref. NULL where a sum is too large. */
 GPtrArray *mtf_certified_spans(const MtfCertifiedProblem *problem, int node);
 
-/* The least of those that the node's possible values use; where there are none, of all: of such a problem any claim
- * holds. */
+/* The least of those that the node's possible values use; 0 where there are none. */
 int64_t mtf_certified_least_usage(const MtfCertifiedNode *node, const int64_t *usage);
 
 /* The steps; false with a sentence where there is no reason for one. The nodes are those of the problem,

@@ -4,7 +4,6 @@
 #include "analyzer/free/operation_profile.h"
 #include "analyzer/free/placement_lists.h"
 #include "analyzer/free/reshard_prices.h"
-#include "analyzer/free/tensor_lives.h"
 #include "analyzer/solver/problem/in_parallel.h"
 #include "analyzer/solver/problem/shared_blocks.h"
 #include "layouts/base/error.h"
@@ -38,7 +37,6 @@ struct MtfFreeProblem {
     bool *compared; /* by tensor (compared_tensors.h) */
     int repeated;   /* operations that every micro-batch runs */
     MtfLoopSpans loops;
-    MtfTensorLives lives;
 };
 
 /* ---- Nodes --------------------------------------------------------------------------------- */
@@ -57,15 +55,33 @@ static int consumer_count(const MtfFreeProblem *problem, int tensor) {
     return problem->consumers->starts[tensor + 1] - problem->consumers->starts[tensor];
 }
 
-static bool begins_loop(const MtfFreeProblem *problem, int operation) {
-    return mtf_operation_loop_part(problem->graph, operation) == MTF_LOOP_BEGINS;
+/* The time at which a tensor's slice is no longer needed: after its last consumer, or when that
+ * begins if it may write its result there. */
+static int64_t end_in_order(const MtfFreeProblem *problem, int tensor) {
+    const MtfTensor *t = mtf_graph_tensor(problem->graph, tensor);
+    int64_t steps = (int64_t)problem->graph->operations->len;
+    int n = consumer_count(problem, tensor);
+    if (t->producer < 0 || tensor == problem->graph->loss)
+        return steps;
+    if (n == 0)
+        return t->producer + 1;
+    int last = problem->consumers->operations[problem->consumers->starts[tensor + 1] - 1];
+    const MtfOperation *op = mtf_graph_operation(problem->graph, last);
+    return last + (mtf_operation_row(op->kind)->in_place == 0);
+}
+
+/* The same with loops that run more than once; *start is prolonged likewise. */
+static int64_t end_of_life(const MtfFreeProblem *problem, int tensor, int *start) {
+    int end = (int)end_in_order(problem, tensor);
+    mtf_loop_prolong(problem->graph, problem->consumers, &problem->loops, tensor, start, &end);
+    return end;
 }
 
 /* Whether a tensor has a node of its own: a state, or a result with several consumers, unless it is a
  * variable's next value, which its producer writes in place where it can. */
 static bool has_node(const MtfFreeProblem *problem, int tensor) {
     int producer = mtf_graph_tensor(problem->graph, tensor)->producer;
-    return producer < 0 || begins_loop(problem, producer) ||
+    return producer < 0 || mtf_operation_loop_part(problem->graph, producer) == MTF_LOOP_BEGINS ||
            (consumer_count(problem, tensor) > 1 && problem->updated_variable[tensor] < 0);
 }
 
@@ -77,41 +93,6 @@ static void describe_node(MtfFreeProblem *problem, int tensor, int phase, GArray
     g_array_append_val(problem->node_phases, phase);
     g_ptr_array_add(problem->node_placements, placements);
     g_ptr_array_add(problem->node_names, name);
-}
-
-static int64_t port_bytes(const MtfFreeProblem *problem, int tensor, const MtfOperationPort *port,
-                          int strategy) {
-    return slice_bytes(problem, tensor,
-                       &g_array_index(port->placements, MtfPlacement, port->of[strategy]));
-}
-
-/* Bytes of the inputs that an operation fetches last, as it wants them; unless it may write its result over one. */
-static int64_t last_read_bytes(const MtfFreeProblem *problem, int operation, int loop,
-                               int strategy) {
-    const MtfOperation *op = mtf_graph_operation(problem->graph, operation);
-    int64_t bytes = 0;
-    for (int k = 0; k < op->n_inputs && mtf_operation_row(op->kind)->in_place == 0; k++) {
-        int first = 0;
-        while (op->inputs[first] != op->inputs[k])
-            first++;
-        if (first == k && mtf_tensor_fetched_last(&problem->lives, op->inputs[k], operation, loop))
-            bytes += port_bytes(problem, op->inputs[k], &problem->operations[operation]->inputs[k],
-                                strategy);
-    }
-    return bytes;
-}
-
-/* Bytes of the results as it leaves them, which are kept in a placement of their own from then on. */
-static int64_t left_bytes(const MtfFreeProblem *problem, int operation, int strategy) {
-    const MtfOperation *op = mtf_graph_operation(problem->graph, operation);
-    int64_t bytes = 0;
-    if (mtf_operation_accumulates(problem->graph, operation) || begins_loop(problem, operation))
-        return 0;
-    for (int k = 0; k < op->n_outputs; k++)
-        if (has_node(problem, op->outputs[k]))
-            bytes += port_bytes(problem, op->outputs[k],
-                                &problem->operations[operation]->outputs[k], strategy);
-    return bytes;
 }
 
 static void add_operation_node(MtfFreeProblem *problem, int operation) {
@@ -133,34 +114,16 @@ static void add_operation_node(MtfFreeProblem *problem, int operation) {
     }
     int start = (int)node.start;
     if (kept)
-        node.end = MAX(node.end, mtf_tensor_life_end(&problem->lives, result, &start));
+        node.end = MAX(node.end, end_of_life(problem, result, &start));
     node.start = start;
-    for (int s = 0; (kept || adds) && s < n; s++)
-        usages[s] = port_bytes(problem, result, &profile->outputs[0], s);
+    if (kept || adds) {
+        for (int s = 0; s < n; s++)
+            usages[s] = slice_bytes(problem, result,
+                                    &g_array_index(profile->outputs[0].placements, MtfPlacement,
+                                                   profile->outputs[0].of[s]));
+    }
     mtf_layout_problem_add_node(problem->problem, node);
     describe_node(problem, -1, -1, NULL, g_strdup(op->name));
-}
-
-/* What an operation has while it runs, and, of a loop's, what all iterations read or write. */
-static void add_holds(MtfFreeProblem *problem, int operation) {
-    const MtfOperationProfile *profile = problem->operations[operation];
-    int n = (int)profile->strategies->len;
-    int loop = mtf_graph_operation(problem->graph, operation)->loop;
-    g_autofree int64_t *running = g_new(int64_t, n), *through = g_new(int64_t, n);
-    bool stacks = mtf_operation_loop_part(problem->graph, operation) == MTF_LOOP_STACKS;
-    for (int s = 0; s < n; s++) {
-        int64_t left = left_bytes(problem, operation, s);
-        running[s] =
-            profile->scratch[s] + last_read_bytes(problem, operation, 0, s) + (stacks ? 0 : left);
-        through[s] =
-            (loop > 0 ? last_read_bytes(problem, operation, loop, s) : 0) + (stacks ? left : 0);
-    }
-    mtf_layout_problem_add_hold(problem->problem,
-                                (MtfLayoutHold){ operation, operation, operation + 1, running });
-    if (loop > 0)
-        mtf_layout_problem_add_hold(problem->problem,
-                                    (MtfLayoutHold){ operation, problem->loops.begins[loop],
-                                                     problem->loops.ends[loop], through });
 }
 
 /* Notes a list of placements, once. */
@@ -282,14 +245,10 @@ static int add_placement_node(MtfFreeProblem *problem, int tensor, GArray *candi
 static void add_tensor_nodes(MtfFreeProblem *problem, int tensor) {
     const MtfTensor *t = mtf_graph_tensor(problem->graph, tensor);
     GArray *candidates = candidate_placements(problem, tensor);
-    int last = last_gathered_copy(problem, tensor);
-    int start = t->producer < 0 ? 0 : t->producer + !begins_loop(problem, t->producer);
+    int last = last_gathered_copy(problem, tensor), start = MAX(0, t->producer);
     if (t->producer >= 0 && mtf_operation_accumulates(problem->graph, t->producer))
         start = problem->repeated;
-    int begun = start;
-    int64_t end = mtf_tensor_life_end(&problem->lives, tensor, &begun);
-    if (begun < start) /* a loop's elements are put together as they are left */
-        start = problem->loops.ends[mtf_graph_operation(problem->graph, t->producer)->loop];
+    int64_t end = end_of_life(problem, tensor, &start);
     int64_t fetched = last >= 0 ? readers_of(problem, tensor, (MtfPhase)last).first : end;
     problem->tensor_node[tensor] =
         add_placement_node(problem, tensor, candidates, start, MIN(fetched, end));
@@ -561,8 +520,6 @@ static bool build(MtfFreeProblem *problem, const MtfPin *pins, int n_pins, GErro
         return false;
     for (int i = 0; i < n_operations; i++)
         add_operation_node(problem, i);
-    for (int i = 0; i < n_operations; i++)
-        add_holds(problem, i);
     for (int t = 0; t < (int)problem->graph->tensors->len; t++)
         if (has_node(problem, t))
             add_tensor_nodes(problem, t);
@@ -611,7 +568,6 @@ static MtfFreeProblem *empty_problem(const MtfGraph *graph, const MtfMesh *mesh,
         .repeated = mtf_graph_repeated(graph),
         .loops = mtf_loop_spans(graph),
     };
-    problem->lives = (MtfTensorLives){ graph, problem->consumers, &problem->loops };
     return problem;
 }
 

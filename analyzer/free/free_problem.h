@@ -24,14 +24,10 @@
  *
  * With micro-batches a term counts as often as a step runs its instructions.
  *
- * Memory (operations are the time points): variables and optimizer state always, and of results
- *
- *     producer runs            its result as it leaves it, and its scratch
- *     until another reads it   the slice as it is kept; in the last phase that reads it the copy stands for it
- *     its last consumer runs   as that one wants it
- *
- * Other gathered copies and copies made while resharding are left out, so the limit in the problem is a relaxation, at
- * every operation: its bounds hold, and a choice is checked by packing (left_out.h). */
+ * Memory: a tensor's slice from its producer to its last consumer (operations are the time points),
+ * variables and optimizer state always. In the last phase that reads it the copy stands for it.
+ * Other gathered copies, copies made while resharding and scratch are left out, so the limit in the
+ * problem is a relaxation: its bounds hold, and a choice is checked by packing (left_out.h). */
 #ifndef MTF_FREE_PROBLEM_H
 #define MTF_FREE_PROBLEM_H
 

@@ -210,11 +210,6 @@ static int64_t *counted_bytes(const MtfLeftOut *left, const int *choice) {
         bytes[node->start] += node->usages[choice[v]];
         bytes[node->end] -= node->usages[choice[v]];
     }
-    for (int i = 0; i < mtf_layout_problem_hold_count(problem); i++) {
-        const MtfLayoutHold *hold = mtf_layout_problem_hold(problem, i);
-        bytes[hold->start] += hold->usages[choice[hold->node]];
-        bytes[hold->end] -= hold->usages[choice[hold->node]];
-    }
     for (int i = 1; i < n; i++)
         bytes[i] += bytes[i - 1];
     return bytes;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* The memory that a problem of free layouts leaves out (free_problem.h): copies made while resharding, and other gathered
- * copies. Where a choice turned out too large, what it had of that is counted, and the problem is searched
+/* The memory that a problem of free layouts leaves out (free_problem.h): copies made while resharding, other gathered
+ * copies and scratch. Where a choice turned out too large, what it had of that is counted, and the problem is searched
  * again:
  *
  *     bytes            limit

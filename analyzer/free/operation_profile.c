@@ -51,7 +51,6 @@ static void profile_free(gpointer data) {
     }
     g_free(profile->inputs);
     g_free(profile->costs);
-    g_free(profile->scratch);
     g_array_unref(profile->strategies);
     g_free(profile);
 }
@@ -118,8 +117,6 @@ static void price_strategy(const MtfOperationProfiles *profiles, Pricing *pricin
             (!profiles->by_parts &&
              (instruction->inner || mtf_reshard_row(instruction->reshard.kind)->margins)))
             profile->costs[s] += mtf_program_times(program, i) * price;
-        if (instruction->kind == MTF_INSTRUCTION_KERNEL && instruction->scratch >= 0)
-            profile->scratch[s] = mtf_program_buffer(program, instruction->scratch)->bytes;
         for (int k = 0; k < op->n_outputs; k++)
             if (instruction->kind == MTF_INSTRUCTION_RESHARD &&
                 mtf_reshard_row(instruction->reshard.kind)->copies && !instruction->inner &&
@@ -140,7 +137,6 @@ static MtfOperationProfile *profile_new(const MtfOperationProfiles *profiles, in
     profile->n_outputs = op->n_outputs;
     profile->inputs = g_new0(MtfOperationPort, op->n_inputs);
     profile->costs = g_new0(int64_t, n);
-    profile->scratch = g_new0(int64_t, n);
     for (int k = 0; k < op->n_inputs; k++)
         port_init(&profile->inputs[k], n);
     for (int k = 0; k < op->n_outputs; k++) {

@@ -21,7 +21,6 @@ typedef struct {
     MtfOperationPort *inputs;
     MtfOperationPort outputs[MTF_MAX_OUTPUTS];
     int64_t *costs;                   /* nanoseconds of the kernel under each strategy */
-    int64_t *scratch;                 /* bytes that it has beside its operands meanwhile */
     int64_t *copies[MTF_MAX_OUTPUTS]; /* of moving output k into the variable it updates */
 } MtfOperationProfile;
 

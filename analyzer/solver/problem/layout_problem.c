@@ -10,7 +10,6 @@ struct MtfLayoutProblem {
     char *name;
     int64_t limit;
     GArray *nodes; /* MtfLayoutNode */
-    GArray *holds; /* MtfLayoutHold */
     GArray *edges; /* MtfLayoutEdge */
     MtfShared
         *shared; /* the numbers that nodes and edges point at, or those that were added last */
@@ -22,7 +21,6 @@ static MtfLayoutProblem *new_among(const char *name, MtfShared *shared) {
     problem->name = g_strdup(name);
     problem->limit = MTF_NO_LIMIT;
     problem->nodes = g_array_new(FALSE, FALSE, sizeof(MtfLayoutNode));
-    problem->holds = g_array_new(FALSE, FALSE, sizeof(MtfLayoutHold));
     problem->edges = g_array_new(FALSE, FALSE, sizeof(MtfLayoutEdge));
     problem->shared = shared;
     return problem;
@@ -37,7 +35,6 @@ void mtf_layout_problem_free(MtfLayoutProblem *problem) {
         return;
     g_free(problem->name);
     g_array_unref(problem->nodes);
-    g_array_unref(problem->holds);
     g_array_unref(problem->edges);
     mtf_shared_free(problem->shared);
     g_free(problem);
@@ -52,27 +49,16 @@ static const int64_t *copy_costs(MtfLayoutProblem *problem, const int64_t *costs
     return mtf_shared_keep(problem->shared, copy);
 }
 
-static const int64_t *copy_usages(MtfLayoutProblem *problem, const int64_t *usages, gsize count) {
-    for (gsize i = 0; i < count; i++)
-        g_assert(usages[i] >= 0 && usages[i] <= MTF_LAYOUT_MAX_COST);
-    return mtf_shared_copy(problem->shared, usages, count * sizeof *usages);
-}
-
 int mtf_layout_problem_add_node(MtfLayoutProblem *problem, MtfLayoutNode node) {
     g_assert(node.strategies >= 1 && node.strategies <= MTF_LAYOUT_MAX_STRATEGIES);
     g_assert(node.start <= node.end);
     gsize count = (gsize)node.strategies;
+    for (gsize i = 0; i < count; i++)
+        g_assert(node.usages[i] >= 0 && node.usages[i] <= MTF_LAYOUT_MAX_COST);
     node.costs = copy_costs(problem, node.costs, count);
-    node.usages = copy_usages(problem, node.usages, count);
+    node.usages = mtf_shared_copy(problem->shared, node.usages, count * sizeof *node.usages);
     g_array_append_val(problem->nodes, node);
     return (int)problem->nodes->len - 1;
-}
-
-void mtf_layout_problem_add_hold(MtfLayoutProblem *problem, MtfLayoutHold hold) {
-    int count = mtf_layout_problem_node(problem, hold.node)->strategies;
-    g_assert(hold.start <= hold.end);
-    hold.usages = copy_usages(problem, hold.usages, (gsize)count);
-    g_array_append_val(problem->holds, hold);
 }
 
 int mtf_layout_problem_add_edge(MtfLayoutProblem *problem, MtfLayoutEdge edge) {
@@ -104,7 +90,6 @@ static MtfLayoutProblem *copy_among(const MtfLayoutProblem *problem, MtfShared *
     MtfLayoutProblem *copy = new_among(problem->name, shared);
     copy->limit = problem->limit;
     g_array_append_vals(copy->nodes, problem->nodes->data, problem->nodes->len);
-    g_array_append_vals(copy->holds, problem->holds->data, problem->holds->len);
     g_array_append_vals(copy->edges, problem->edges->data, problem->edges->len);
     return copy;
 }
@@ -166,8 +151,6 @@ MtfLayoutProblem *mtf_layout_problem_without_costs(const MtfLayoutProblem *probl
         node.costs = costs;
         mtf_layout_problem_add_node(copy, node);
     }
-    for (guint i = 0; i < problem->holds->len; i++)
-        mtf_layout_problem_add_hold(copy, *mtf_layout_problem_hold(problem, (int)i));
     add_forbidding_edges(copy, problem);
     return copy;
 }
@@ -191,15 +174,6 @@ int mtf_layout_problem_edge_count(const MtfLayoutProblem *problem) {
 const MtfLayoutNode *mtf_layout_problem_node(const MtfLayoutProblem *problem, int index) {
     g_assert(index >= 0 && (guint)index < problem->nodes->len);
     return &g_array_index(problem->nodes, MtfLayoutNode, index);
-}
-
-int mtf_layout_problem_hold_count(const MtfLayoutProblem *problem) {
-    return (int)problem->holds->len;
-}
-
-const MtfLayoutHold *mtf_layout_problem_hold(const MtfLayoutProblem *problem, int index) {
-    g_assert(index >= 0 && (guint)index < problem->holds->len);
-    return &g_array_index(problem->holds, MtfLayoutHold, index);
 }
 
 const MtfLayoutEdge *mtf_layout_problem_edge(const MtfLayoutProblem *problem, int index) {
@@ -228,50 +202,23 @@ static int compare_events(const void *left, const void *right) {
     return (a->change > b->change) - (a->change < b->change);
 }
 
-/* Adds what is in use for a while; returns how many events that is. */
-static gsize add_usage(Event *events, int64_t start, int64_t end, int64_t usage) {
-    if (start == end || usage == 0)
-        return 0;
-    events[0] = (Event){ start, usage };
-    events[1] = (Event){ end, -usage };
-    return 2;
-}
-
-/* The least of what a node uses under its possible strategies; 0 where none is. */
-static int64_t least_usage(const MtfLayoutNode *node, const int64_t *usages) {
-    int64_t least = INT64_MAX;
-    for (int s = 0; s < node->strategies; s++)
-        if (node->costs[s] < MTF_IMPOSSIBLE)
-            least = MIN(least, usages[s]);
-    return least < INT64_MAX ? least : 0;
-}
-
-/* What a node uses under a choice; at least, for NULL. */
-static int64_t usage_of(const MtfLayoutProblem *problem, const int *choice, int v,
-                        const int64_t *usages) {
-    return choice != NULL ? usages[choice[v]]
-                          : least_usage(mtf_layout_problem_node(problem, v), usages);
-}
-
-/* The changes of the memory in use, in order, under a choice or, for NULL, at least; returns how many. */
+/* The changes of the memory in use, in order; returns how many. */
 static gsize list_events(const MtfLayoutProblem *problem, const int *choice, Event *events) {
     gsize count = 0;
-    for (int v = 0; v < (int)problem->nodes->len; v++) {
-        const MtfLayoutNode *node = mtf_layout_problem_node(problem, v);
-        count += add_usage(&events[count], node->start, node->end,
-                           usage_of(problem, choice, v, node->usages));
-    }
-    for (int i = 0; i < (int)problem->holds->len; i++) {
-        const MtfLayoutHold *hold = mtf_layout_problem_hold(problem, i);
-        count += add_usage(&events[count], hold->start, hold->end,
-                           usage_of(problem, choice, hold->node, hold->usages));
+    for (guint v = 0; v < problem->nodes->len; v++) {
+        const MtfLayoutNode *node = mtf_layout_problem_node(problem, (int)v);
+        int64_t usage = node->usages[choice[v]];
+        if (node->start == node->end || usage == 0)
+            continue;
+        events[count++] = (Event){ node->start, usage };
+        events[count++] = (Event){ node->end, -usage };
     }
     qsort(events, count, sizeof *events, compare_events);
     return count;
 }
 
 static void find_peak(const MtfLayoutProblem *problem, const int *choice, MtfLayoutValue *value) {
-    g_autofree Event *events = g_new(Event, 2 * (problem->nodes->len + problem->holds->len) + 1);
+    g_autofree Event *events = g_new(Event, 2 * problem->nodes->len + 1);
     gsize count = list_events(problem, choice, events);
     MtfInt128 in_use = 0;
     for (gsize i = 0; i < count; i++) {
@@ -281,12 +228,6 @@ static void find_peak(const MtfLayoutProblem *problem, const int *choice, MtfLay
         value->peak = in_use;
         value->peak_time = events[i].time;
     }
-}
-
-MtfInt128 mtf_layout_problem_least_peak(const MtfLayoutProblem *problem) {
-    MtfLayoutValue value = { 0 };
-    find_peak(problem, NULL, &value);
-    return value.peak;
 }
 
 MtfLayoutValue mtf_layout_problem_evaluate(const MtfLayoutProblem *problem, const int *choice) {

@@ -4,7 +4,6 @@
  *
  *     minimise   sum_v cost_v[s_v]  +  sum_(u,v) cost_uv[s_u, s_v]
  *     subject to sum over nodes v with start_v <= t < end_v of usage_v[s_v]  <=  limit  for all t
- *                (and of what nodes hold at t beside)
  *
  *        node 0          edge (0,1)          node 1
  *      cost usage      | 0     7 |         cost usage        time ->
@@ -39,13 +38,6 @@ typedef struct MtfLayoutNode {
     const int64_t *usages; /* [strategies] */
 } MtfLayoutNode;
 
-/* What a node uses for another while, beside what it uses through its interval. */
-typedef struct MtfLayoutHold {
-    int node;
-    int64_t start, end;
-    const int64_t *usages; /* [strategies of node] */
-} MtfLayoutHold;
-
 typedef struct MtfLayoutEdge {
     int from, to;
     const int64_t *costs; /* [strategies of from][strategies of to], row major */
@@ -68,9 +60,6 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfLayoutProblem, mtf_layout_problem_free)
  * Costs of MTF_IMPOSSIBLE and more are flagged; others are at most 2^53 in size, usages between 0
  * and 2^53, start <= end (these are asserted: files are checked by the reader). */
 int mtf_layout_problem_add_node(MtfLayoutProblem *problem, MtfLayoutNode node);
-
-/* Adds a hold of a node that is there; its times and usages are bounded as the node's, and copied. */
-void mtf_layout_problem_add_hold(MtfLayoutProblem *problem, MtfLayoutHold hold);
 
 /* Adds an edge between two different nodes and returns its index; the matrix is copied. Edges of
  * equal matrices share one, and their `costs` are the same pointer. */
@@ -103,15 +92,10 @@ int64_t mtf_layout_problem_limit(const MtfLayoutProblem *problem);
 int mtf_layout_problem_node_count(const MtfLayoutProblem *problem);
 int mtf_layout_problem_edge_count(const MtfLayoutProblem *problem);
 const MtfLayoutNode *mtf_layout_problem_node(const MtfLayoutProblem *problem, int index);
-int mtf_layout_problem_hold_count(const MtfLayoutProblem *problem);
-const MtfLayoutHold *mtf_layout_problem_hold(const MtfLayoutProblem *problem, int index);
 const MtfLayoutEdge *mtf_layout_problem_edge(const MtfLayoutProblem *problem, int index);
 
 /* Prices a choice, one strategy for each node, each in range. */
 MtfLayoutValue mtf_layout_problem_evaluate(const MtfLayoutProblem *problem, const int *choice);
-
-/* A peak that no choice of possible strategies stays below: each node's least, whatever its edges forbid. */
-MtfInt128 mtf_layout_problem_least_peak(const MtfLayoutProblem *problem);
 
 /* Whether a value is one of a legal choice: nothing impossible and the peak within the limit. */
 bool mtf_layout_problem_allows(const MtfLayoutProblem *problem, const MtfLayoutValue *value);

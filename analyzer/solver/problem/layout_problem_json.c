@@ -12,10 +12,6 @@ typedef struct NodeLists {
     MtfJson intervals, costs, usages;
 } NodeLists;
 
-typedef struct HoldLists {
-    MtfJson nodes, intervals, usages;
-} HoldLists;
-
 /* Reads one cost or usage: an integer of at most 2^53, or 10^18 and more. */
 static bool read_value(const MtfJson *where, int64_t low, int64_t *value, GError **error) {
     double number;
@@ -62,18 +58,14 @@ static bool read_pair(const MtfJson *list, int64_t low, int64_t high, int64_t pa
     return mtf_json_integer(&item, low, high, &pair[1], error);
 }
 
-static bool read_interval(const MtfJson *list, int64_t interval[2], GError **error) {
-    return read_pair(list, -MTF_JSON_MAX_INTEGER, MTF_JSON_MAX_INTEGER, interval, error) &&
-           (interval[0] <= interval[1] ||
-            mtf_json_fail(list, error, "the interval ends before it starts"));
-}
-
 static bool read_node(MtfLayoutProblem *problem, const NodeLists *at, GArray *costs, GArray *usages,
                       GError **error) {
     int64_t interval[2];
-    if (!read_interval(&at->intervals, interval, error) ||
+    if (!read_pair(&at->intervals, -MTF_JSON_MAX_INTEGER, MTF_JSON_MAX_INTEGER, interval, error) ||
         !read_values(&at->costs, -1, -MTF_LAYOUT_MAX_COST, costs, error))
         return false;
+    if (interval[0] > interval[1])
+        return mtf_json_fail(&at->intervals, error, "the interval ends before it starts");
     if (costs->len < 1 || costs->len > MTF_LAYOUT_MAX_STRATEGIES)
         return mtf_json_fail(&at->costs, error, "%u strategies are not between 1 and %d",
                              costs->len, MTF_LAYOUT_MAX_STRATEGIES);
@@ -159,51 +151,6 @@ static bool read_edges(MtfLayoutProblem *problem, const MtfJson *edges, GError *
     return true;
 }
 
-static bool read_hold(MtfLayoutProblem *problem, const HoldLists *at, GArray *usages,
-                      GError **error) {
-    int64_t node, interval[2];
-    if (!mtf_json_integer(&at->nodes, 0, mtf_layout_problem_node_count(problem) - 1, &node,
-                          error) ||
-        !read_interval(&at->intervals, interval, error))
-        return false;
-    int strategies = mtf_layout_problem_node(problem, (int)node)->strategies;
-    if (!read_values(&at->usages, strategies, 0, usages, error))
-        return false;
-    for (int s = 0; s < strategies; s++)
-        if (g_array_index(usages, int64_t, s) >= MTF_IMPOSSIBLE)
-            return mtf_json_fail(&at->usages, error,
-                                 "a strategy is impossible by its cost or usage, not by what is "
-                                 "held beside");
-    mtf_layout_problem_add_hold(problem, (MtfLayoutHold){ (int)node, interval[0], interval[1],
-                                                          (const int64_t *)(void *)usages->data });
-    return true;
-}
-
-static bool read_holds(MtfLayoutProblem *problem, const MtfJson *object, GError **error) {
-    static const char *const keys[] = { "nodes", "intervals", "usages", NULL };
-    MtfJson holds;
-    HoldLists lists, at;
-    if (!mtf_json_find(object, "holds", &holds))
-        return true;
-    if (!mtf_json_keys(&holds, keys, error) || !get_list(&holds, "nodes", -1, &lists.nodes, error))
-        return false;
-    int count = mtf_json_length(&lists.nodes);
-    if (!get_list(&holds, "intervals", count, &lists.intervals, error) ||
-        !get_list(&holds, "usages", count, &lists.usages, error))
-        return false;
-    g_autoptr(GArray) usages = g_array_new(FALSE, FALSE, sizeof(int64_t));
-    bool more = mtf_json_first(&lists.nodes, &at.nodes) &&
-                mtf_json_first(&lists.intervals, &at.intervals) &&
-                mtf_json_first(&lists.usages, &at.usages);
-    while (more) {
-        if (!read_hold(problem, &at, usages, error))
-            return false;
-        more =
-            mtf_json_next(&at.nodes) && mtf_json_next(&at.intervals) && mtf_json_next(&at.usages);
-    }
-    return true;
-}
-
 static bool read_limit(MtfLayoutProblem *problem, const MtfJson *object, GError **error) {
     MtfJson limit;
     int64_t value;
@@ -217,7 +164,7 @@ static bool read_limit(MtfLayoutProblem *problem, const MtfJson *object, GError 
 
 static MtfLayoutProblem *read_document(const MtfJsonDocument *document, GError **error) {
     static const char *const root_keys[] = { "problem", NULL };
-    static const char *const keys[] = { "name", "nodes", "edges", "holds", "usage_limit", NULL };
+    static const char *const keys[] = { "name", "nodes", "edges", "usage_limit", NULL };
     MtfJson root = mtf_json_root(document), object, name, nodes, edges;
     const char *text = "";
     if (!mtf_json_keys(&root, root_keys, error) ||
@@ -228,7 +175,7 @@ static MtfLayoutProblem *read_document(const MtfJsonDocument *document, GError *
         return NULL;
     g_autoptr(MtfLayoutProblem) problem = mtf_layout_problem_new(text);
     if (!read_nodes(problem, &nodes, error) || !read_edges(problem, &edges, error) ||
-        !read_holds(problem, &object, error) || !read_limit(problem, &object, error))
+        !read_limit(problem, &object, error))
         return NULL;
     return g_steal_pointer(&problem);
 }
@@ -293,31 +240,6 @@ static void print_edges(GString *out, const MtfLayoutProblem *problem) {
     g_string_append(out, "]");
 }
 
-/* Prints `"key": [` and one line for each hold, by `print`. */
-static void print_holds(GString *out, const MtfLayoutProblem *problem, const char *key,
-                        void (*print)(GString *, const MtfLayoutProblem *, const MtfLayoutHold *)) {
-    g_string_append_printf(out, "\"%s\": [", key);
-    for (int i = 0; i < mtf_layout_problem_hold_count(problem); i++) {
-        g_string_append(out, i > 0 ? ",\n" : "\n");
-        print(out, problem, mtf_layout_problem_hold(problem, i));
-    }
-    g_string_append(out, "]");
-}
-
-static void print_holder(GString *out, const MtfLayoutProblem *problem, const MtfLayoutHold *hold) {
-    (void)problem;
-    g_string_append_printf(out, "%d", hold->node);
-}
-
-static void print_while(GString *out, const MtfLayoutProblem *problem, const MtfLayoutHold *hold) {
-    (void)problem;
-    print_list(out, (const int64_t[]){ hold->start, hold->end }, 2);
-}
-
-static void print_held(GString *out, const MtfLayoutProblem *problem, const MtfLayoutHold *hold) {
-    print_list(out, hold->usages, (gsize)mtf_layout_problem_node(problem, hold->node)->strategies);
-}
-
 char *mtf_layout_problem_print(const MtfLayoutProblem *problem) {
     cJSON *name = cJSON_CreateString(mtf_layout_problem_name(problem));
     char *quoted = cJSON_PrintUnformatted(name);
@@ -333,15 +255,6 @@ char *mtf_layout_problem_print(const MtfLayoutProblem *problem) {
     g_string_append(out, "},\n\"edges\": {");
     print_edges(out, problem);
     g_string_append(out, "}");
-    if (mtf_layout_problem_hold_count(problem) > 0) {
-        g_string_append(out, ",\n\"holds\": {");
-        print_holds(out, problem, "nodes", print_holder);
-        g_string_append(out, ",\n");
-        print_holds(out, problem, "intervals", print_while);
-        g_string_append(out, ",\n");
-        print_holds(out, problem, "usages", print_held);
-        g_string_append(out, "}");
-    }
     if (mtf_layout_problem_limit(problem) != MTF_NO_LIMIT)
         g_string_append_printf(out, ",\n\"usage_limit\": %" PRId64,
                                mtf_layout_problem_limit(problem));

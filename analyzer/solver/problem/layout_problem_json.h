@@ -4,11 +4,9 @@
  *     {"problem": {"name": "example",
  *       "nodes": {"intervals": [[0,5], …], "costs": [[15,20], …], "usages": [[10,5], …]},
  *       "edges": {"nodes": [[0,1], …], "costs": [[0,7,3,0], …]},
- *       "holds": {"nodes": [0, …], "intervals": [[6,7], …], "usages": [[4,2], …]},
  *       "usage_limit": 50}}
  *
- * Matrices are row major. `usage_limit` and `name` may be absent, and so may `holds`, which the contest has
- * not: what nodes use in other intervals, beside. Numbers of 10^18 and more mean
+ * Matrices are row major. `usage_limit` and `name` may be absent. Numbers of 10^18 and more mean
  * "impossible" (for a usage: that strategy is impossible); other integers beyond 2^53 are bad
  * input, since a JSON reader may have lost their last digits. */
 #ifndef MTF_LAYOUT_PROBLEM_JSON_H

@@ -211,12 +211,6 @@ static MtfInt128 largest_edges(const MtfLayoutProblem *problem) {
     return sum;
 }
 
-/* The most that a node holds so. */
-static int64_t largest_held(const MtfLayoutProblem *problem, const MtfLayoutHold *hold) {
-    int strategies = mtf_layout_problem_node(problem, hold->node)->strategies;
-    return largest_possible(hold->usages, (gsize)strategies);
-}
-
 static void choose_shifts(MtfCore *core, const MtfLayoutProblem *problem) {
     MtfInt128 costs = largest_edges(problem), usages = 0;
     for (int v = 0; v < core->node_count; v++) {
@@ -224,8 +218,6 @@ static void choose_shifts(MtfCore *core, const MtfLayoutProblem *problem) {
         costs += largest_possible(node->costs, (gsize)node->strategies);
         usages += largest_possible(node->usages, (gsize)node->strategies);
     }
-    for (int i = 0; i < mtf_layout_problem_hold_count(problem); i++)
-        usages += largest_held(problem, mtf_layout_problem_hold(problem, i));
     core->cost_shift = shift_for(costs);
     core->usage_shift = shift_for(usages);
 }
@@ -292,14 +284,9 @@ static bool uses_memory(const MtfLayoutNode *node) {
     return node->start < node->end && largest_possible(node->usages, (gsize)node->strategies) > 0;
 }
 
-static bool is_held(const MtfLayoutProblem *problem, const MtfLayoutHold *hold) {
-    return hold->start < hold->end && largest_held(problem, hold) > 0;
-}
-
 /* A clique is maximal where a begin is followed by an end. Fills row_time in increasing order. */
 static void find_rows(MtfCore *core, const MtfLayoutProblem *problem) {
-    int holds = mtf_layout_problem_hold_count(problem);
-    g_autofree Border *borders = g_new(Border, 2 * (gsize)(core->node_count + holds) + 1);
+    g_autofree Border *borders = g_new(Border, 2 * (gsize)core->node_count + 1);
     gsize count = 0;
     for (int v = 0; v < core->node_count; v++) {
         const MtfLayoutNode *node = mtf_layout_problem_node(problem, v);
@@ -307,13 +294,6 @@ static void find_rows(MtfCore *core, const MtfLayoutProblem *problem) {
             continue;
         borders[count++] = (Border){ node->start, 1 };
         borders[count++] = (Border){ node->end, -1 };
-    }
-    for (int i = 0; i < holds; i++) {
-        const MtfLayoutHold *hold = mtf_layout_problem_hold(problem, i);
-        if (!is_held(problem, hold))
-            continue;
-        borders[count++] = (Border){ hold->start, 1 };
-        borders[count++] = (Border){ hold->end, -1 };
     }
     qsort(borders, count, sizeof *borders, compare_borders);
     core->row_time = g_new(int64_t, count + 1);
@@ -338,42 +318,17 @@ static int row_at_time(const MtfCore *core, int64_t time) {
     return low;
 }
 
-/* Adds a piece to a node, into the piece of the same rows when there is one. Takes over `usage`,
- * which is not yet shared. */
-static void add_piece(MtfCore *core, MtfCoreNode *node, int first, int last, int64_t *usage) {
-    for (guint k = 0; k < node->pieces->len; k++) {
-        MtfCorePiece *piece = &g_array_index(node->pieces, MtfCorePiece, k);
-        if (piece->first != first || piece->last != last)
-            continue;
-        for (int p = 0; p < node->values; p++)
-            usage[p] += piece->usage[p];
-        mtf_core_set_usage(core, piece, usage);
-        return;
-    }
-    MtfCorePiece piece = { first, last, mtf_shared_keep(core->shared, usage) };
-    g_array_append_val(node->pieces, piece);
-}
-
-/* What a node of the problem uses in start <= t < end. */
-static void add_span(MtfCore *core, int index, int64_t start, int64_t end, const int64_t *usages) {
-    MtfCoreNode *node = &core->nodes[index];
-    int64_t *usage = mtf_core_new_costs((gsize)node->values);
-    for (int s = 0; s < node->values; s++)
-        usage[s] = usages[s] >> core->usage_shift;
-    add_piece(core, node, row_at_time(core, start), row_at_time(core, end), usage);
-}
-
 static void add_pieces(MtfCore *core, const MtfLayoutProblem *problem) {
     for (int v = 0; v < core->node_count; v++) {
         const MtfLayoutNode *node = mtf_layout_problem_node(problem, v);
         if (!uses_memory(node))
             continue;
-        add_span(core, v, node->start, node->end, node->usages);
-    }
-    for (int i = 0; i < mtf_layout_problem_hold_count(problem); i++) {
-        const MtfLayoutHold *hold = mtf_layout_problem_hold(problem, i);
-        if (is_held(problem, hold))
-            add_span(core, hold->node, hold->start, hold->end, hold->usages);
+        MtfCorePiece piece = { row_at_time(core, node->start), row_at_time(core, node->end), NULL };
+        int64_t *usage = mtf_core_new_costs((gsize)node->strategies);
+        for (int s = 0; s < node->strategies; s++)
+            usage[s] = node->usages[s] >> core->usage_shift;
+        piece.usage = mtf_shared_keep(core->shared, usage);
+        g_array_append_val(core->nodes[v].pieces, piece);
     }
 }
 
@@ -517,6 +472,22 @@ void mtf_core_keep_values(MtfCore *core, int node, const bool *keep) {
         core->infeasible = true;
     } else if (count < core->nodes[node].values)
         mtf_core_keep_listed(core, node, from, count);
+}
+
+/* Adds a piece to a node, into the piece of the same rows when there is one. Takes over `usage`,
+ * which is not yet shared. */
+static void add_piece(MtfCore *core, MtfCoreNode *node, int first, int last, int64_t *usage) {
+    for (guint k = 0; k < node->pieces->len; k++) {
+        MtfCorePiece *piece = &g_array_index(node->pieces, MtfCorePiece, k);
+        if (piece->first != first || piece->last != last)
+            continue;
+        for (int p = 0; p < node->values; p++)
+            usage[p] += piece->usage[p];
+        mtf_core_set_usage(core, piece, usage);
+        return;
+    }
+    MtfCorePiece piece = { first, last, mtf_shared_keep(core->shared, usage) };
+    g_array_append_val(node->pieces, piece);
 }
 
 /* Moves the costs of one edge of the follower to the leader and removes the edge. */

@@ -38,16 +38,9 @@ static void note_nodes(const MtfLayoutProblem *problem, const int *choice,
     for (int v = 0; v < count; v++) {
         const MtfLayoutNode *node = mtf_layout_problem_node(problem, v);
         bool there = node->start <= infeasibility->time && infeasibility->time < node->end;
-        held[v] = (Held){ v, there ? node->usages[choice[v]] : 0 };
+        if (there && node->usages[choice[v]] > 0)
+            held[infeasibility->node_count++] = (Held){ v, node->usages[choice[v]] };
     }
-    for (int i = 0; i < mtf_layout_problem_hold_count(problem); i++) {
-        const MtfLayoutHold *hold = mtf_layout_problem_hold(problem, i);
-        if (hold->start <= infeasibility->time && infeasibility->time < hold->end)
-            held[hold->node].usage += hold->usages[choice[hold->node]];
-    }
-    for (int v = 0; v < count; v++)
-        if (held[v].usage > 0)
-            held[infeasibility->node_count++] = held[v];
     qsort(held, (gsize)infeasibility->node_count, sizeof *held, compare_held);
     g_free(infeasibility->nodes);
     infeasibility->nodes = g_new(int, infeasibility->node_count + 1);
@@ -109,17 +102,16 @@ static int smallest_strategy(const MtfLayoutNode *node) {
     return best;
 }
 
-/* Every node at its smallest possible usage through its interval: where nothing is impossible about the choice, the limit
- * of its peak does; and none below what each needs at least. */
+/* Every node at its smallest possible usage: no limit below that peak can do, and where nothing is
+ * impossible about the choice, that limit does. */
 static void try_smallest(const MtfLayoutProblem *problem, MtfInfeasibility *infeasibility) {
     int count = mtf_layout_problem_node_count(problem);
     g_autofree int *choice = g_new0(int, count + 1);
     for (int v = 0; v < count; v++)
         choice[v] = smallest_strategy(mtf_layout_problem_node(problem, v));
     MtfLayoutValue value = mtf_layout_problem_evaluate(problem, choice);
-    MtfInt128 least = mtf_layout_problem_least_peak(problem);
-    if (least <= INT64_MAX)
-        infeasibility->needed = MAX(infeasibility->needed, (int64_t)least);
+    if (value.peak <= INT64_MAX)
+        infeasibility->needed = MAX(infeasibility->needed, (int64_t)value.peak);
     if (value.impossible > 0)
         return;
     note_choice(problem, choice, infeasibility);

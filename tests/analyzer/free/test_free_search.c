@@ -35,7 +35,7 @@ static MtfFreeAnswer search(const MtfFreeSetup *setup, int64_t limit, int64_t ti
  * is of the problem as it was. */
 TEST(few_rounds_under_a_tightened_limit_prove_the_same) {
     MtfFreeSetup setup;
-    mtf_free_setup_init(&setup, tiny_graph_of(&mtf_model_unet), "rows:4");
+    mtf_free_setup_init(&setup, tiny_graph(), "rows:4");
     MtfFreeAnswer whole = search(&setup, INT64_MAX, 0);
     int64_t limit = whole.arena_bytes;
     int tightened = 0;
@@ -123,7 +123,7 @@ static MtfFreeAnswer search_from(const MtfFreeSetup *setup, int64_t limit, const
 }
 
 /* Where a search under a tightened limit found the answer, one that begins with it ends those that cannot better it: it
- * comes to less than half as many solutions, and to no dearer answer. */
+ * comes to less than a third as many solutions, and to no dearer answer. */
 TEST(what_cannot_better_the_answer_is_given_up) {
     MtfFreeSetup setup;
     mtf_free_setup_init(&setup, tiny_graph_of(&mtf_model_unet), "rows:4");
@@ -141,7 +141,7 @@ TEST(what_cannot_better_the_answer_is_given_up) {
         limit = (int64_t)(LOWER * (double)limit);
         found = search(&setup, limit, 0);
     }
-    assert_true(2 * after < before); /* 12 of 14 where they are not given up */
+    assert_true(3 * after < before); /* 6 of 10 where they are not given up */
     mtf_free_answer_clear(&found);
     mtf_free_setup_clear(&setup);
 }

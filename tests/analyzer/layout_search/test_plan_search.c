@@ -508,7 +508,7 @@ TEST(repeated_layers_are_alike_unless_asked_otherwise) {
     g_autoptr(MtfGraph) graph = training_graph("gpt-small", NULL, NULL);
     for (gsize i = 0; i < G_N_ELEMENTS(meshes); i++) {
         g_autoptr(GArray) mesh = mtf_test_meshes(meshes[i]);
-        MtfPlanSearchOptions options = { .machine = machine, .memory_limit = 12700000 };
+        MtfPlanSearchOptions options = { .machine = machine, .memory_limit = 12600000 };
         MtfPlanAnswer answers[3];
         bool equal[3];
         for (int u = 0; u < 3; u++) {

@@ -29,16 +29,6 @@ static void add_random_node(MtfLayoutProblem *problem, GRand *rand, double impos
     mtf_layout_problem_add_node(problem, node);
 }
 
-/* Within the node's interval, across its ends or long after. */
-static void add_random_hold(MtfLayoutProblem *problem, GRand *rand) {
-    int node = g_rand_int_range(rand, 0, mtf_layout_problem_node_count(problem));
-    int64_t usages[MAX_STRATEGIES];
-    for (int s = 0; s < MAX_STRATEGIES; s++)
-        usages[s] = g_rand_int_range(rand, 0, 8);
-    int start = g_rand_int_range(rand, 0, 18), end = start + g_rand_int_range(rand, 0, 4);
-    mtf_layout_problem_add_hold(problem, (MtfLayoutHold){ node, start, end, usages });
-}
-
 /* A matrix of random costs, or (one in three) a follow edge: each row has one possible entry. */
 static void add_random_edge(MtfLayoutProblem *problem, GRand *rand, double impossible) {
     int count = mtf_layout_problem_node_count(problem);
@@ -63,9 +53,6 @@ MtfLayoutProblem *mtf_test_random_problem(GRand *rand) {
     double impossible = g_rand_boolean(rand) ? 0 : g_rand_double(rand) * 0.4;
     for (int v = 0; v < nodes; v++)
         add_random_node(problem, rand, impossible);
-    int holds = g_rand_boolean(rand) ? 0 : g_rand_int_range(rand, 0, 2 * nodes);
-    for (int i = 0; i < holds; i++)
-        add_random_hold(problem, rand);
     int edges = nodes < 2 ? 0 : g_rand_int_range(rand, 0, 2 * nodes);
     for (int e = 0; e < edges; e++)
         add_random_edge(problem, rand, impossible);
@@ -95,8 +82,6 @@ MtfLayoutProblem *mtf_test_magnified_problem(GRand *rand, int64_t factor, int sp
         node.costs = costs;
         mtf_layout_problem_add_node(problem, node);
     }
-    for (int i = 0; i < mtf_layout_problem_hold_count(small); i++)
-        mtf_layout_problem_add_hold(problem, *mtf_layout_problem_hold(small, i));
     for (int e = 0; e < mtf_layout_problem_edge_count(small); e++) {
         MtfLayoutEdge edge = *mtf_layout_problem_edge(small, e);
         gsize count = (gsize)mtf_layout_problem_node(small, edge.from)->strategies *

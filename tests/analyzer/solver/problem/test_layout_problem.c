@@ -11,9 +11,7 @@ static const char *const small =
     "{\"problem\": {\"name\": \"s\", \"nodes\": {\"intervals\": [[0,5],[3,9]],"
     " \"costs\": [[15,20],[55,65]], \"usages\": [[10,5],[25,20]]},"
     " \"edges\": {\"nodes\": [[0,1],[1,0]],"
-    " \"costs\": [[0,7,1000000000000000000,2],[1,2,3,4]]},"
-    " \"holds\": {\"nodes\": [0,1], \"intervals\": [[1,2],[11,12]], \"usages\": [[2,6],[22,23]]},"
-    " \"usage_limit\": 30}}";
+    " \"costs\": [[0,7,1000000000000000000,2],[1,2,3,4]]}, \"usage_limit\": 30}}";
 
 static MtfLayoutProblem *parse(const char *text, GError **error) {
     return mtf_layout_problem_parse("t", text, strlen(text), error);
@@ -35,20 +33,6 @@ TEST(the_peak_is_found_where_intervals_overlap) {
     value = mtf_layout_problem_evaluate(problem, (int[]){ 1, 1 });
     assert_true(value.peak == 25);
     assert_true(mtf_layout_problem_allows(problem, &value));
-}
-
-/* At 1 node 0 uses 10 + 2, or 5 + 6; at 11 node 1, whose interval is over, 22 or 23. */
-TEST(what_is_held_beside_is_used_in_its_own_interval) {
-    g_autoptr(MtfLayoutProblem) problem = parse(small, NULL);
-    MtfLayoutValue value = mtf_layout_problem_evaluate(problem, (int[]){ 1, 0 });
-    assert_true(value.peak == 30 && value.peak_time == 3);
-    mtf_layout_problem_add_hold(problem, (MtfLayoutHold){ 0, 1, 3, (int64_t[]){ 30, 16 } });
-    value = mtf_layout_problem_evaluate(problem, (int[]){ 0, 1 });
-    assert_true(value.peak == 10 + 2 + 30 && value.peak_time == 1);
-    mtf_layout_problem_add_hold(problem, (MtfLayoutHold){ 1, 11, 12, (int64_t[]){ 80, 90 } });
-    value = mtf_layout_problem_evaluate(problem, (int[]){ 0, 1 });
-    assert_true(value.peak == 23 + 90 && value.peak_time == 11);
-    assert_true(mtf_layout_problem_least_peak(problem) == 22 + 80);
 }
 
 TEST(an_impossible_term_is_counted_and_not_summed) {
@@ -81,7 +65,6 @@ TEST(a_written_problem_reads_back_equal) {
     g_autofree char *text_again = mtf_layout_problem_print(again);
     assert_string_equal(text, text_again);
     assert_true(mtf_layout_problem_limit(again) == 30);
-    assert_int_equal(mtf_layout_problem_hold_count(again), 2);
 }
 
 static void assert_refused(const char *from, const char *to, const char *message) {
@@ -109,13 +92,6 @@ TEST(bad_files_are_refused_with_their_place) {
     assert_refused("[[0,1],[1,0]]", "[[0,1]]", "/problem/edges/costs");
     assert_refused("usage_limit", "usage_limits", "usage_limits");
     assert_refused("30", "-1", "/problem/usage_limit");
-    assert_refused("[0,1], \"inter", "[0,2], \"inter", "/problem/holds/nodes/1");
-    assert_refused("[11,12]", "[12,11]", "/problem/holds/intervals/1");
-    assert_refused("[[1,2],[11,12]]", "[[1,2]]", "/problem/holds/intervals");
-    assert_refused("[22,23]", "[22]", "/problem/holds/usages/1");
-    assert_refused("[22,23]", "[22,-1]", "/problem/holds/usages/1/1");
-    assert_refused("[22,23]", "[22,1e18]", "not by what is held beside");
-    assert_refused("[2,6],[22,23]", "[2,6]", "/problem/holds/usages");
 }
 
 TEST(an_absent_limit_is_no_limit) {

@@ -152,9 +152,8 @@ TEST(rows_keep_the_optimum) {
 }
 
 #define MOST_TIMES 32
-#define MOST_NODES 8 /* of a random problem, and as many bits */
 
-/* What is in memory at a time, as bits: nodes through their intervals, and holds behind them. */
+/* The nodes in memory at a time, as bits. */
 static guint live_at(const MtfLayoutProblem *problem, int64_t time) {
     guint live = 0;
     for (int v = 0; v < mtf_layout_problem_node_count(problem); v++) {
@@ -165,27 +164,10 @@ static guint live_at(const MtfLayoutProblem *problem, int64_t time) {
         if (uses && node->start <= time && time < node->end)
             live |= 1U << v;
     }
-    for (int i = 0; i < mtf_layout_problem_hold_count(problem); i++) {
-        const MtfLayoutHold *hold = mtf_layout_problem_hold(problem, i);
-        bool uses = false;
-        for (int s = 0; s < mtf_layout_problem_node(problem, hold->node)->strategies; s++)
-            uses |= hold->usages[s] > 0;
-        if (uses && hold->start <= time && time < hold->end)
-            live |= 1U << (MOST_NODES + i);
-    }
     return live;
 }
 
-/* The nodes of these bits. */
-static guint nodes_of(const MtfLayoutProblem *problem, guint live) {
-    guint nodes = live & ((1U << MOST_NODES) - 1);
-    for (int i = 0; i < mtf_layout_problem_hold_count(problem); i++)
-        if (live >> (MOST_NODES + i) & 1)
-            nodes |= 1U << mtf_layout_problem_hold(problem, i)->node;
-    return nodes;
-}
-
-/* All sets of what is in memory together and part of no larger such set; returns how many.
+/* All sets of nodes that are in memory together and part of no larger such set; returns how many.
  */
 static int maximal_cliques(const MtfLayoutProblem *problem, guint *cliques) {
     int count = 0;
@@ -225,7 +207,7 @@ TEST(rows_are_the_maximal_cliques_of_the_intervals) {
         assert_int_equal(core->rows, count);
         several += count > 1;
         for (int r = 0; r < count; r++) {
-            assert_int_equal(nodes_in_row(core, r), nodes_of(problem, cliques[r]));
+            assert_int_equal(nodes_in_row(core, r), cliques[r]);
             assert_int_equal(live_at(problem, core->row_time[r]), cliques[r]);
         }
     }
