@@ -79,6 +79,7 @@ static int hide(MtfMaking *m, const MtfOperation *op, const char *suffix, int me
 
 int mtf_make_mask(MtfMaking *m, const MtfOperation *op, int *inputs) {
     const MtfAttributes *a = &op->attributes;
+    m->hides[op->outputs[0]] = true;
     if (a->query != m->length || inputs[0] < 0)
         return mtf_making_copy(m, op, inputs);
     return hide(m, op, "", a->memory, 0, inputs[0]);

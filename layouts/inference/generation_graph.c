@@ -415,8 +415,8 @@ static bool mixes_places(const MtfMaking *m, const MtfOperation *op) {
 /* Whether places of the text are made of what has none: elements of a table that stand for places by their number, of
  * which the graph at hand would take the first for each. */
 static bool makes_places(const MtfMaking *m, const MtfOperation *op) {
-    bool renames = mtf_operation_row(op->kind)->dims == MTF_DIMS_RENAMED;
-    return op->n_inputs > 0 && !renames && op->kind != MTF_OP_BROADCAST &&
+    MtfDimsRule dims = mtf_operation_row(op->kind)->dims;
+    return op->n_inputs > 0 && dims != MTF_DIMS_RENAMED && dims != MTF_DIMS_SUPERSET &&
            !an_input_has(m->from, op, m->length) &&
            has(&mtf_graph_tensor(m->from, op->outputs[0])->shape, m->length);
 }
@@ -573,7 +573,6 @@ static void make_operation(MtfMaking *m, int index) {
         m->placed[op->outputs[0]] |= m->placed[op->inputs[k]];
         m->hides[op->outputs[0]] |= m->hides[op->inputs[k]];
     }
-    m->hides[op->outputs[0]] |= op->kind == MTF_OP_CAUSAL_MASK;
     if (m->error == NULL && mixes_examples(m, op))
         mtf_making_fail(m, op, "mixes examples, each of which is a text of its own");
     if (m->error != NULL)
