@@ -507,7 +507,8 @@ static void emit_by_columns(const Along *s, const int *inputs) {
         if (part < 3)
             emit_column_exchange(s, MTF_RESHARD_ALLTOALL, 2, columns);
     }
-    memcpy(columns + 2, columns, sizeof *columns * 2);
+    columns[2] = columns[0];
+    columns[3] = columns[1];
     emit_column_exchange(s, MTF_RESHARD_HALO, 2, columns + 2);
     for (int k = 0; k < op->n_outputs; k++)
         outputs[k] = new_copy(s->lowering, op->outputs[k], &s->placement,
