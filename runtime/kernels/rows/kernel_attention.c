@@ -451,11 +451,6 @@ typedef struct {
     double largest[MTF_ATTENTION_QUERIES], sum[MTF_ATTENTION_QUERIES];
 } Statistics;
 
-/* The larger of two scores; NaN, where one of them is. */
-static double larger(double x, double y) {
-    return x > y || isnan(x) ? x : y;
-}
-
 /* Online softmax: turns scores into exponentials under the largest score so far, and what was added up before
  * as well. */
 static void online_softmax_row(const Attention *a, const Block *b, Statistics *s, int64_t row) {
@@ -467,7 +462,9 @@ static void online_softmax_row(const Attention *a, const Block *b, Statistics *s
     int64_t lanes = fill_up(a, b, scores, seen, -INFINITY);
     if (seen.to == 0)
         return;
-    double largest = larger(s->largest[row], a->loops->largest(scores, lanes));
+    double known = s->largest[row], largest = a->loops->largest(scores, lanes);
+    if (known > largest || isnan(known))
+        largest = known;
     if (largest <= MTF_MASKED_SCORE) { /* the query has looked at nothing yet */
         a->loops->fill(scores, 0, 0, b->stride);
         return;
