@@ -400,7 +400,7 @@ static void build_alone(MtfAssembly *m, int table) {
     const MtfArchitecture *n = m->n;
     enter_stack(m, first_stack(n), "length", n->length);
     m->mask = mtf_assembly_padding(m);
-    int tokens = token_input(m, "tokens", MTF_FEED_TOKENS);
+    int tokens = mtf_assembly_fill(m, token_input(m, "tokens", MTF_FEED_TOKENS));
     m->tokens = tokens;
     m->embedded = embed(m, table, tokens);
     int x = build_stack(m, "layer", m->embedded, -1);

@@ -270,6 +270,7 @@ typedef struct {
     const char *registers;                     /* places without a position (DINOv2) */
     int64_t n_registers;
     bool patch_bare; /* without a bias */
+    bool patch_flat; /* its inputs are pixel after pixel of all channels in one row */
     bool as_tables;  /* the class's place is kept as a vector, and the table as that of an
                         embedding */
 } MtfPictureNames;
@@ -299,6 +300,7 @@ typedef struct {
 typedef enum {
     MTF_READ_FIRST,
     MTF_READ_LAST,    /* of a text, which may not fill its row */
+    MTF_READ_ROW,     /* of a text's row, which a token fills up that is seen like others */
     MTF_READ_TEXT,    /* the mean of a text's places */
     MTF_READ_PATCHES, /* their mean */
     MTF_READ_BOTH,    /* the first, then that mean */
@@ -332,6 +334,7 @@ typedef struct {
     int64_t image_size, patch_size, channels; /* of pictures, which are square */
     MtfPictureNames picture;
     MtfClassPlace class_place;
+    int64_t filling;        /* of MTF_READ_ROW: that token */
     const char *class_norm; /* of what a class is read from, with its own prefix */
     bool head_bare;         /* scores of classes have no bias */
     int64_t classes;     /* of pictures, or of the texts that are read; 0: it tells their tokens */

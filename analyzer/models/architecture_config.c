@@ -400,6 +400,7 @@ const MtfJson *mtf_architecture_config_part(const MtfJson *root, MtfJson *part, 
         { "voxtral", "text_config", "sounds are not read" },
         { "clip", "vision_config", "texts are not read" },
         { "siglip", "vision_config", "texts are not read" },
+        { "siglip2", "vision_config", "texts are not read" },
     };
     MtfJson type;
     if (!mtf_json_find(root, "model_type", &type) || !cJSON_IsString(type.node))

@@ -102,18 +102,23 @@ void mtf_assembly_lose(MtfAssembly *m, int logits, int targets) {
 
 /* ---- Classes of the whole --------------------------------------------------------------------- */
 
-/* x at the first position: its sum with the weights 1, 0, 0, … */
-static int first_position(MtfAssembly *m, int x) {
-    mtf_parts_enter(m->p, "first");
+/* x at one position: its sum with weights that are 1 there and 0 elsewhere. */
+static int one_position(MtfAssembly *m, const char *name, int64_t number, int x) {
+    g_autofree char *is_it = g_strdup_printf("is_%s", name);
+    mtf_parts_enter(m->p, name);
     m->p->b.has_dtype = true;
     m->p->b.dtype = MTF_F32;
     int place = mtf_parts_range(m->p, "place", m->length);
-    int zero = mtf_parts_constant(m->p, "zero", 0);
-    int is_first = mtf_parts_apply(m->p, MTF_OP_EQUAL, "is_first", NULL, place, zero);
+    int wanted = mtf_parts_constant(m->p, number == 0 ? "zero" : "wanted", (double)number);
+    int is_there = mtf_parts_apply(m->p, MTF_OP_EQUAL, is_it, NULL, place, wanted);
     MtfShape shape = MTF_SHAPE(m->batch, m->d_model);
-    int read = mtf_parts_einsum(m->p, "x", &shape, x, is_first);
+    int read = mtf_parts_einsum(m->p, "x", &shape, x, is_there);
     mtf_parts_leave(m->p);
     return read;
+}
+
+static int first_position(MtfAssembly *m, int x) {
+    return one_position(m, "first", 0, x);
 }
 
 /* The layer over the first position that models for whole texts have. The loss does not see it. */
@@ -257,6 +262,8 @@ static int read_for_class(MtfAssembly *m, int x, MtfShape *in) {
     *in = MTF_SHAPE(m->d_model);
     if (m->n->class_place == MTF_READ_FIRST)
         return first_position(m, x);
+    if (m->n->class_place == MTF_READ_ROW)
+        return one_position(m, "last", m->positions - 1, x);
     if (m->n->class_place == MTF_READ_LAST || m->n->class_place == MTF_READ_TEXT)
         return read_text(m, x);
     if (m->n->class_place == MTF_READ_PATCHES)

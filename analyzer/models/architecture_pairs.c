@@ -53,9 +53,25 @@ int mtf_assembly_text_places(MtfAssembly *m) {
     return as_float(m, "is_text", filled_places(m, false));
 }
 
+int mtf_assembly_fill(MtfAssembly *m, int tokens) {
+    MtfShape shape = MTF_SHAPE(m->batch, m->length);
+    if (m->n->class_place != MTF_READ_ROW)
+        return tokens;
+    mtf_parts_enter(m->p, "fill");
+    m->p->b.attributes.value = (double)m->n->filling;
+    m->p->b.has_dtype = true;
+    m->p->b.dtype = MTF_I32;
+    int filling = mtf_parts_apply_shaped(m->p, MTF_OP_CONSTANT, "filling", &shape);
+    int y = mtf_parts_apply_to(m->p, MTF_OP_WHERE, "tokens", 3,
+                               (int[]){ filled_places(m, false), tokens, filling });
+    mtf_parts_leave(m->p);
+    return y;
+}
+
 int mtf_assembly_padding(MtfAssembly *m) {
     bool source = m->n->kind == MTF_ARCHITECTURE_ENCODER_DECODER;
-    bool told = m->n->kind == MTF_ARCHITECTURE_ENCODER && m->n->classes > 0;
+    bool told = m->n->kind == MTF_ARCHITECTURE_ENCODER && m->n->classes > 0 &&
+                m->n->class_place != MTF_READ_ROW;
     if (m->n->packed || (!source && !told))
         return -1;
     int read = filled_places(m, source);

@@ -217,6 +217,9 @@ int mtf_assembly_alibi(MtfAssembly *m);
  * row is filled up [batch, memory]; or -1. */
 int mtf_assembly_padding(MtfAssembly *m);
 
+/* The tokens of a text with what the model fills its row up with, where that is seen (MTF_READ_ROW). */
+int mtf_assembly_fill(MtfAssembly *m, int tokens);
+
 /* Of a text whose class is told: 1 where it is, 0 where its row is filled up [batch, length]. */
 int mtf_assembly_text_places(MtfAssembly *m);
 

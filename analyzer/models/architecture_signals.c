@@ -29,9 +29,11 @@ static Picture picture_dimensions(MtfAssembly *m) {
 /* A convolution whose stride is its size: a product of every patch with one matrix. */
 static int embed_patches(MtfAssembly *m, const Picture *d, int image) {
     const MtfPictureNames *names = &m->n->picture;
+    MtfShape in = names->patch_flat ? MTF_SHAPE(d->patch_rows, d->patch_columns, d->channels)
+                                    : MTF_SHAPE(d->channels, d->patch_rows, d->patch_columns);
     MtfLinear linear = { .name = "patch",
                          .file = names->patch,
-                         .in = MTF_SHAPE(d->channels, d->patch_rows, d->patch_columns),
+                         .in = in,
                          .out = MTF_SHAPE(m->d_model),
                          .bias = !names->patch_bare,
                          .spread = m->n->spread };
@@ -40,7 +42,8 @@ static int embed_patches(MtfAssembly *m, const Picture *d, int image) {
         g_strdup_printf("%s.weight[%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 "]", names->patch,
                         m->n->d_model, m->n->channels, patch, patch);
     int grid = mtf_assembly_linear(m, &linear, image);
-    mtf_assembly_place(m, "wpatch", place);
+    if (!names->patch_flat)
+        mtf_assembly_place(m, "wpatch", place);
     MtfShape shape = MTF_SHAPE(m->batch, d->patches, m->d_model);
     return mtf_parts_apply(m->p, MTF_OP_RESHAPE, "patches", &shape, grid, -1);
 }

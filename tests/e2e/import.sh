@@ -355,6 +355,8 @@ count convnextv2-tiny 28635496 '{"model_type":"convnextv2"}'
 count clip-vit-b32 $((87456000 + 393216)) '{"model_type":"clip","text_config":{"model_type":"clip_text_model"},
   "vision_config":{"model_type":"clip_vision_model"}}'
 claim "texts are said to be left out" says "all but vision_config (texts are not read)"
+# All of SigLIP has 203 155 970, of which two are its temperature and threshold.
+count siglip-base-text $((203155970 - 92884224 - 2)) '{"model_type":"siglip_text_model"}'
 count siglip-base 92884224 '{"model_type":"siglip","vision_config":{"model_type":"siglip_vision_model"}}'
 
 # Published counts and a bias of each token, which files keep and nobody trains; M2M100 has none.
@@ -445,6 +447,8 @@ refuse "a ModernBERT that pools otherwise" '{"model_type":"modernbert","classifi
 refuse "a decoder that tells a number" '{"model_type":"llama","architectures":["LlamaForSequenceClassification"],"problem_type":"regression"}' \
     "/problem_type: a text's class is told"
 refuse "an answer of three ends" '{"model_type":"bert","architectures":["BertForQuestionAnswering"],"num_labels":3}' "/num_labels: an answer has two ends"
+refuse "patches that are no square" '{"model_type":"siglip2_vision_model","num_patches":250}' "/num_patches: a square of"
+refuse "rows filled up with a token that is none" '{"model_type":"siglip_text_model","vocab_size":10,"pad_token_id":10}' "/pad_token_id: a token of"
 refuse "SigLIP that reads no features" '{"model_type":"siglip_vision_model","vision_use_head":false}' "/vision_use_head: only true, or"
 refuse "patches that do not fill a picture" '{"model_type":"dinov2","image_size":518,"patch_size":16}' "/patch_size: image_size must be"
 refuse "ALBERT of two groups of layers" '{"model_type":"albert","num_hidden_groups":2}' "/num_hidden_groups: only 1"

@@ -292,15 +292,64 @@ static void read_clip_text(MtfConfig *c, MtfArchitecture *n) {
     }
 }
 
+/* SigLIP's, which sees both sides and what fills a row up, and is read from the row's last place. */
+static void read_siglip_text(MtfConfig *c, MtfArchitecture *n) {
+    MtfStack *s = &n->encoder;
+    n->kind = MTF_ARCHITECTURE_ENCODER;
+    mtf_encoder_sizes(c, n);
+    n->epsilon = mtf_config_number(c, "layer_norm_eps", 1e-6);
+    n->vocab = mtf_config_size(c, "vocab_size", 32000);
+    n->max_positions = n->context = mtf_config_size(c, "max_position_embeddings", 64);
+    n->embedding = "text_model.embeddings.token_embedding";
+    s->activation = mtf_config_activation(c, "hidden_act", "gelu_pytorch_tanh");
+    mtf_encoder_all_biases(s);
+    s->names = (MtfStackNames){ CLIP_TEXT_NAMES };
+    n->class_place = MTF_READ_ROW;
+    n->filling = mtf_config_integer(c, "pad_token_id", 0, MIN(1, n->vocab - 1));
+    if (n->filling >= n->vocab)
+        mtf_config_fail(c, "pad_token_id", "a token of the vocabulary is expected");
+    n->classes = mtf_config_size(c, "projection_size", n->d_model);
+    n->head = "text_model.head";
+    mtf_config_leave_out(c, "projection_size", "its features are scores of as many classes");
+}
+
+/* SigLIP 2's of pictures of any shape, here square, as many patches as its table has places. */
+static void read_siglip2_vision(MtfConfig *c, MtfArchitecture *n) {
+    int64_t patches = mtf_config_size(c, "num_patches", 256), side = 1;
+    while (side * side < patches && side < 4096)
+        side++;
+    if (side * side != patches)
+        mtf_config_fail(c, "num_patches", "a square of at most 4096 * 4096 is expected");
+    read_siglip_vision(c, n);
+    n->patch_size = mtf_config_size(c, "patch_size", 16);
+    n->image_size = side * n->patch_size;
+    n->context = patches;
+    n->picture.patch_flat = true;
+}
+
+/* I-JEPA: no place of its own for the class, which is read from the patches' mean. */
+static void read_ijepa(MtfConfig *c, MtfArchitecture *n) {
+    read_vit(c, n);
+    n->picture.class_place = NULL;
+    n->class_place = MTF_READ_PATCHES;
+    n->context--;
+}
+
 const MtfArchitectureType mtf_picture_types[] = {
     { "vit", read_vit },
+    { "vit_msn", read_vit },
     { "deit", read_deit },
+    { "ijepa", read_ijepa },
     { "beit", read_beit },
+    { "data2vec-vision", read_beit },
     { "dinov2", read_dinov2 },
     { "dinov3_vit", read_dinov3 },
     { "dinov2_with_registers", read_dinov2_with_registers },
     { "clip_vision_model", read_clip_vision },
     { "clip_text_model", read_clip_text },
     { "siglip_vision_model", read_siglip_vision },
+    { "siglip_text_model", read_siglip_text },
+    { "siglip2_vision_model", read_siglip2_vision },
+    { "siglip2_text_model", read_siglip_text },
     { NULL, NULL },
 };

@@ -2367,7 +2367,7 @@ def vit(w, c, image):
     x = torch.nn.functional.conv2d(image[None], kernel, w(p + "patch_embeddings.projection.bias", h,
                                                           scale=0.3), stride=size)
     x = x[0].reshape(h, -1).T
-    tokens = ["cls_token", "distillation_token"] if kind == "deit" else ["cls_token"]
+    tokens = ["cls_token", "distillation_token"] if kind == "deit" else [] if kind == "ijepa" else ["cls_token"]
     x = torch.cat([*(w(p + token, 1, 1, h, scale=0.5)[0] for token in tokens), x])
     x = x + w(p + "position_embeddings", 1, x.shape[0], h, scale=0.3)[0]
     for i in range(c["num_hidden_layers"]):
@@ -2380,7 +2380,8 @@ def vit(w, c, image):
         y = gelu(linear(w, q + "intermediate.dense", norm(q + "layernorm_after", x),
                         c["intermediate_size"], True))
         x = x + linear(w, q + "output.dense", y, h, True)
-    return linear(w, "classifier", norm(kind + ".layernorm", x)[:1], len(c["id2label"]), True)
+    x = norm(kind + ".layernorm", x)
+    return linear(w, "classifier", x.mean(0)[None] if kind == "ijepa" else x[:1], len(c["id2label"]), True)
 
 
 def pictured(w, c, image, patch, biased):
@@ -2420,7 +2421,7 @@ def dinov2(w, c, image):
 def beit(w, c, image):
     """Scores with a bias by how far patches are apart; the class is read from the norm of the patches' mean, or the first place."""
     h, n, side = c["hidden_size"], c["num_attention_heads"], c["image_size"] // c["patch_size"]
-    across = 2 * side - 1
+    across, kind = 2 * side - 1, c["model_type"].replace("-", "_")
 
     def row(query, memory):
         if 0 in (query, memory):
@@ -2428,12 +2429,12 @@ def beit(w, c, image):
         (r, s), (t, u) = divmod(query - 1, side), divmod(memory - 1, side)
         return (r - t + side - 1) * across + s - u + side - 1
 
-    x = torch.cat([w("beit.embeddings.cls_token", 1, 1, h, scale=0.5)[0], pictured(w, c, image, "beit.embeddings.patch_embeddings.projection", True)])
+    x = torch.cat([w(kind + ".embeddings.cls_token", 1, 1, h, scale=0.5)[0], pictured(w, c, image, kind + ".embeddings.patch_embeddings.projection", True)])
     if c.get("use_absolute_position_embeddings"):
-        x = x + w("beit.embeddings.position_embeddings", 1, len(x), h, scale=0.3)[0]
+        x = x + w(kind + ".embeddings.position_embeddings", 1, len(x), h, scale=0.3)[0]
     rows = torch.tensor([[row(i, j) for j in range(len(x))] for i in range(len(x))])
     for i in range(c["num_hidden_layers"]):
-        p = f"beit.encoder.layer.{i}."
+        p = f"{kind}.encoder.layer.{i}."
         y, q = plain_norm(w, c, p + "layernorm_before", x), p + "attention.attention."
         parts = [heads_of(linear(w, q + name, y, h, name != "key"), n) for name in ("query", "key", "value")]
         bias = w(q + "relative_position_bias.relative_position_bias_table", across ** 2 + 3, n, scale=1)[rows].permute(2, 0, 1) \
@@ -2444,7 +2445,7 @@ def beit(w, c, image):
         y = gelu(linear(w, p + "intermediate.dense", plain_norm(w, c, p + "layernorm_after", x), c["intermediate_size"], True))
         y = linear(w, p + "output.dense", y, h, True)
         x = x + (y * w(p + "lambda_2", h, scale=0.3, about=1) if scaled else y)
-    read = plain_norm(w, c, "beit.pooler.layernorm", x[1:].mean(0)[None]) if c["use_mean_pooling"] else plain_norm(w, c, "beit.layernorm", x)[:1]
+    read = plain_norm(w, c, kind + ".pooler.layernorm", x[1:].mean(0)[None]) if c["use_mean_pooling"] else plain_norm(w, c, kind + ".layernorm", x)[:1]
     return linear(w, "classifier", read, len(c["id2label"]), True)
 
 
@@ -2547,7 +2548,12 @@ def tower(w, c, image):
     c = {**c, **c.get("vision_config", {})}
     h, n, p, clip = c["hidden_size"], c["num_attention_heads"], "vision_model.", c["model_type"].startswith("clip")
     act = (lambda x: x * torch.sigmoid(1.702 * x)) if clip else gelu_tanh
-    x = pictured(w, c, image, p + "embeddings.patch_embedding", not clip)
+    if c["model_type"].startswith("siglip2"):
+        size, channels = c["patch_size"], c["num_channels"]
+        patches = image.unfold(1, size, size).unfold(2, size, size).permute(1, 2, 3, 4, 0).reshape(-1, size * size * channels)
+        x = linear(w, p + "embeddings.patch_embedding", patches, h, True)
+    else:
+        x = pictured(w, c, image, p + "embeddings.patch_embedding", not clip)
     if clip:
         x = torch.cat([w(p + "embeddings.class_embedding", h, scale=0.5)[None], x])
     x = x + w(p + "embeddings.position_embedding.weight", len(x), h, scale=0.3)
@@ -2568,18 +2574,24 @@ def tower(w, c, image):
 
 
 def text_tower(w, c, tokens):
-    """CLIP's of texts: features of the last place."""
+    """CLIP's of texts: features of the last place; SigLIP's sees both sides, and what fills its row."""
     h, n, p = c["hidden_size"], c["num_attention_heads"], "text_model."
+    both = c["model_type"].startswith("siglip")
+    act = gelu_tanh if both else lambda y: y * torch.sigmoid(1.702 * y)
+    if both:
+        tokens = torch.cat([tokens, torch.full((LENGTH - len(tokens),), c["pad_token_id"])])
     x = w(p + "embeddings.token_embedding.weight", c["vocab_size"], h, scale=0.5)[tokens]
     x = x + w(p + "embeddings.position_embedding.weight", c["max_position_embeddings"], h, scale=0.3)[:len(tokens)]
     for i in range(c["num_hidden_layers"]):
         q = f"{p}encoder.layers.{i}."
         y = plain_norm(w, c, q + "layer_norm1", x)
         parts = [heads_of(linear(w, f"{q}self_attn.{name}_proj", y, h, True), n) for name in "qkv"]
-        x = x + linear(w, q + "self_attn.out_proj", joined(attend(*parts, 1 / math.sqrt(h // n))), h, True)
+        x = x + linear(w, q + "self_attn.out_proj", joined(attend(*parts, 1 / math.sqrt(h // n), causal=not both)), h, True)
         y = linear(w, q + "mlp.fc1", plain_norm(w, c, q + "layer_norm2", x), c["intermediate_size"], True)
-        x = x + linear(w, q + "mlp.fc2", y * torch.sigmoid(1.702 * y), h, True)
+        x = x + linear(w, q + "mlp.fc2", act(y), h, True)
     x = plain_norm(w, c, p + "final_layer_norm", x)[-1:]
+    if both:
+        return linear(w, p + "head", x, c["projection_size"], True)
     return x if c["architectures"] == ["CLIPTextModel"] else linear(w, "text_projection", x, c["projection_dim"])
 
 
@@ -2715,6 +2727,9 @@ RESNET = {"num_channels": 3, "embedding_size": 8, "hidden_sizes": [16, 24, 32], 
           "id2label": {str(i): "x" for i in range(7)}}
 CONVNEXT = {"num_channels": 3, "hidden_sizes": [8, 16, 24], "depths": [1, 2, 1], "num_stages": 3, "patch_size": 2, "image_size": 24,
             "hidden_act": "gelu", "layer_norm_eps": 1e-12, "drop_path_rate": 0.1, "id2label": {str(i): "x" for i in range(7)}}
+SIGLIP_TEXT = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 3, "vocab_size": 60,
+               "max_position_embeddings": 20, "layer_norm_eps": 1e-6, "projection_size": 10, "hidden_act": "gelu_pytorch_tanh", "pad_token_id": 1,
+               "architectures": ["SiglipTextModel"]}
 SEVEN = {"id2label": {str(i): "x" for i in range(7)}}
 
 
@@ -3138,6 +3153,10 @@ MODELS = {
                           "decoder_attention_heads": 2, "decoder_layers": 2, "encoder_ffn_dim": 40,
                           "decoder_ffn_dim": 36, "vocab_size": 50, "num_mel_bins": 5,
                           "max_source_positions": 8, "max_target_positions": 16}),
+    "vit_msn": (vit, {**PICTURE, "layer_norm_eps": 1e-6, **SEVEN}),
+    "ijepa": (vit, {**PICTURE, "layer_norm_eps": 1e-12, **SEVEN}),
+    "data2vec-vision": (beit, {**PICTURE, **SEVEN, "use_relative_position_bias": True, "layer_scale_init_value": 0.1, "use_mean_pooling": True,
+                               "layer_norm_eps": 1e-12, "vocab_size": 8192}),
     "deit": (vit, {**PICTURE, "layer_norm_eps": 1e-12, **SEVEN}),
     "vit": (vit, {**PICTURE, "layer_norm_eps": 1e-12, **SEVEN}),
     "beit": (beit, {**PICTURE, **SEVEN, "use_relative_position_bias": True, "layer_scale_init_value": 0.1, "use_mean_pooling": True,
@@ -3159,6 +3178,9 @@ MODELS = {
     "clip_text_model-bare": (text_tower, {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 1, "num_attention_heads": 3, "vocab_size": 60,
                                           "max_position_embeddings": 20, "layer_norm_eps": 1e-5, "projection_dim": 10, "hidden_act": "quick_gelu",
                                           "architectures": ["CLIPTextModel"]}),
+    "siglip_text_model": (text_tower, SIGLIP_TEXT),
+    "siglip2_text_model": (text_tower, {**SIGLIP_TEXT, "pad_token_id": 0, "projection_size": 7}),
+    "siglip2_vision_model": (tower, {**{key: value for key, value in PICTURE.items() if key != "image_size"}, "num_patches": 9, "layer_norm_eps": 1e-6}),
     "clip_vision_model": (tower, {**PICTURE, "projection_dim": 10, "architectures": ["CLIPVisionModelWithProjection"]}),
     "clip-classes": (tower, {**SEVEN, "architectures": ["CLIPForImageClassification"], "text_config": {"model_type": "clip_text_model"},
                              "vision_config": {**PICTURE, "model_type": "clip_vision_model", "projection_dim": 10}}),
@@ -3172,7 +3194,7 @@ MODELS = {
 
 def type_of(kind):
     """The model type of a variant, "t5" of "t5-new"."""
-    return kind if kind in BERT_KIN or kind in ("openai-gpt", "blenderbot-small", "modernbert-decoder") else "deberta-v2" if kind.startswith("deberta-v2") else kind.split("-")[0]
+    return kind if kind in BERT_KIN or kind in ("openai-gpt", "blenderbot-small", "modernbert-decoder", "data2vec-vision") else "deberta-v2" if kind.startswith("deberta-v2") else kind.split("-")[0]
 
 
 def write_words(folder, vocabulary, begins, ends):
@@ -3226,7 +3248,7 @@ def write(folder, kind):
         logits = compute(weights, config, sound, tokens[:LENGTH])
         numpy.save(os.path.join(folder, "in-sound.npy"), sound[None].numpy().astype("float32"))
         numpy.save(os.path.join(folder, "in-tokens.npy"), tokens.numpy().astype("int32"))
-    elif any(tells(config, what) for what in ("CLIPTextModel", "CLIPTextModelWithProjection", "ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering")):
+    elif any(tells(config, what) for what in ("CLIPTextModel", "CLIPTextModelWithProjection", "SiglipTextModel", "ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering")):
         # A label, or where an answer is, and a text, whose first token begins texts of bytes; a text of one class does not
         # fill its row.
         left, labels = (4, "1") if tells(config, "ForSequenceClassification") or compute == text_tower else (1, "0 5" if tells(config, "ForQuestionAnswering") else "2")
