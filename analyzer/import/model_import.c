@@ -67,6 +67,9 @@ static void say_sizes(const MtfImport *import, const MtfArchitecture *n, GPtrArr
     if (import->length == 0)
         say(said, "length %" PRId64 " (no --length given; the model was made for %" PRId64 ")",
             n->length, n->context);
+    if (n->kind == MTF_ARCHITECTURE_SOUND)
+        say(said, "%" PRId64 " places are made of %" PRId64 " samples of sound", n->length,
+            mtf_sound_times(&n->sound, 0, n->length));
     if (import->length > n->context && !picture)
         say(said, "length %" PRId64 " is more than the %" PRId64 " that the model was made for",
             n->length, n->context);

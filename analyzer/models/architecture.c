@@ -389,9 +389,11 @@ static int build_pair(MtfAssembly *m, int table) {
     return build_stack(m, "decoder", x, source);
 }
 
-static void build_image(MtfAssembly *m) {
+/* The class of what is no text. */
+static void build_signal(MtfAssembly *m) {
+    bool sound = m->n->kind == MTF_ARCHITECTURE_SOUND;
     enter_stack(m, &m->n->encoder, "length", m->n->length);
-    int x = build_stack(m, "layer", mtf_assembly_image(m), -1);
+    int x = build_stack(m, "layer", sound ? mtf_assembly_sound(m) : mtf_assembly_image(m), -1);
     mtf_assembly_classify(m, x);
 }
 
@@ -416,8 +418,8 @@ static void build_alone(MtfAssembly *m, int table) {
 
 static void build_network(MtfAssembly *m) {
     const MtfArchitecture *n = m->n;
-    if (n->kind == MTF_ARCHITECTURE_IMAGE) {
-        build_image(m);
+    if (n->kind == MTF_ARCHITECTURE_IMAGE || n->kind == MTF_ARCHITECTURE_SOUND) {
+        build_signal(m);
         return;
     }
     m->vocab = mtf_parts_dimension(m->p, "vocab", n->vocab);

@@ -254,12 +254,13 @@ typedef enum {
     MTF_ARCHITECTURE_SPEECH,          /* next token of a text, by a decoder that attends to sound */
     MTF_ARCHITECTURE_IMAGE,           /* the class of a picture, by an encoder of its patches */
     MTF_ARCHITECTURE_CONVOLUTIONS,    /* the same, by convolutions */
+    MTF_ARCHITECTURE_SOUND, /* the class of a sound's samples, or of each place in it, by an encoder */
 } MtfArchitectureKind;
 
 /* A layer before the scores, in files; NULL: none. */
 typedef struct {
     const char *dense, *norm;
-    const char *activation; /* an operation's name */
+    const char *activation; /* an operation's name; NULL: none */
 } MtfHeadLayer;
 
 /* Where a picture's parts are in files, whole names; NULL: there is none. */
@@ -295,6 +296,22 @@ typedef struct {
     bool shrinks_early; /* the first convolution of a bottleneck does, not the second */
     bool factors;       /* of what a block adds, one a channel */
 } MtfConvolutions;
+
+/* Convolutions over a sound's samples (signals/waveform.c). */
+typedef struct {
+    int layers;
+    int64_t channels[MTF_MOST_STAGES], taps[MTF_MOST_STAGES], strides[MTF_MOST_STAGES];
+    bool bias;
+    bool
+        norm_each; /* of all channels of a time, behind each; or behind the first of each channel */
+    bool bare_projection;             /* no norm before what they make is widened */
+    const char *activation;           /* an operation's name */
+    int place_layers;                 /* that tell places apart, */
+    int64_t place_taps, place_groups; /* each over so many of them, of groups of features */
+} MtfSound;
+
+/* Times before convolution number `layer` (samples: 0) that leave so many places behind the last. */
+int64_t mtf_sound_times(const MtfSound *sound, int layer, int64_t length);
 
 /* Places of the last layer that a class is read from. */
 typedef enum {
@@ -357,8 +374,10 @@ typedef struct {
     const char *head_bias_row; /* that bias where files keep it as one row, which nobody trains */
     MtfHeadLayer head_layer;   /* of encoders */
     bool head_layer_bare;      /* without a bias */
+    int64_t d_head;            /* its width, of classes; 0: the model's */
     MtfStack encoder, decoder; /* one of them, or both */
     MtfConvolutions convolutions;
+    MtfSound sound;
 } MtfArchitecture;
 
 /* The forward graph with its loss. Fails with a bad-input error when sizes do not go together or

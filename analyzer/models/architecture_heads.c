@@ -50,7 +50,8 @@ static int head_layer(MtfAssembly *m, int x, int width) {
                          .bias = !m->n->head_layer_bare,
                          .spread = m->n->spread };
     int hidden = mtf_assembly_linear(m, &linear, read);
-    int y = mtf_assembly_activation(m, layer->activation, hidden);
+    int y =
+        layer->activation != NULL ? mtf_assembly_activation(m, layer->activation, hidden) : hidden;
     y = mtf_assembly_norm(m, "after", layer->norm, width, y);
     mtf_parts_leave(m->p);
     return y;
@@ -277,8 +278,20 @@ static int read_for_class(MtfAssembly *m, int x, MtfShape *in) {
                            first_position(m, x), mean_of_patches(m, x));
 }
 
-static int class_scores(MtfAssembly *m, const MtfShape *in, int read) {
+/* The layer before the scores of classes, if there is one; `in` is what it makes. */
+static int class_layer(MtfAssembly *m, MtfShape *in, int read) {
+    if (m->n->head_layer.dense == NULL)
+        return read;
+    if (m->n->d_head == 0)
+        return mtf_parts_dropout(m->p, "head_dropped", m->n->dropout.branches,
+                                 head_layer(m, read, m->d_model));
+    *in = MTF_SHAPE(mtf_assembly_dimension(m, "d_class", m->n->d_head));
+    return head_layer(m, read, in->dims[0]);
+}
+
+static int class_scores(MtfAssembly *m, MtfShape *in, int read) {
     read = mtf_assembly_norm(m, "class_norm", m->n->class_norm, m->d_model, read);
+    read = class_layer(m, in, read);
     MtfLinear linear = { .name = "logits",
                          .file = m->n->head,
                          .in = *in,
@@ -286,9 +299,6 @@ static int class_scores(MtfAssembly *m, const MtfShape *in, int read) {
                          .bias = !m->n->head_bare,
                          .out_first = true,
                          .spread = m->n->spread };
-    if (m->n->head_layer.dense != NULL)
-        read = mtf_parts_dropout(m->p, "head_dropped", m->n->dropout.branches,
-                                 head_layer(m, read, m->d_model));
     return m->n->head != NULL ? mtf_assembly_linear(m, &linear, read) : read;
 }
 

@@ -185,6 +185,9 @@ void mtf_assembly_pool(MtfAssembly *m, int x);
 /* Sound, bands of a spectrum over time, as places of the encoder (architecture_signals.c). */
 int mtf_assembly_speech(MtfAssembly *m);
 
+/* A sound's samples as places of the stack (signals/waveform.c). */
+int mtf_assembly_sound(MtfAssembly *m);
+
 /* The distances of the stack's positions and their buckets, and the bias of scores by them, by a table of its own
  * [heads, queries, memory] (architecture_bias.c). */
 void mtf_assembly_tell_distances(MtfAssembly *m);

@@ -254,11 +254,13 @@ static const MtfStoredTensor *find_named(const MtfPublishedFolder *folder, const
     return found != NULL && !*several ? find_in(of, found, file) : NULL;
 }
 
-/* What TensorFlow, from which BERT's first files were translated, called the weights of norms, and where newer
- * files have the text part of a model that reads pictures, too, behind `part`; NULL: nothing. Free with g_free. */
+/* What TensorFlow, from which BERT's first files were translated, called the weights of norms, newer PyTorch what is normed of
+ * weights, and where newer files have the text part of a model that reads pictures, too, behind `part`; NULL: nothing. Free with g_free. */
 static char *other_name(const char *name, const char *part) {
     static const char *const endings[][2] = { { "LayerNorm.weight", "LayerNorm.gamma" },
-                                              { "LayerNorm.bias", "LayerNorm.beta" } };
+                                              { "LayerNorm.bias", "LayerNorm.beta" },
+                                              { "weight_g", "parametrizations.weight.original0" },
+                                              { "weight_v", "parametrizations.weight.original1" } };
     for (gsize i = 0; i < G_N_ELEMENTS(endings); i++)
         if (g_str_has_suffix(name, endings[i][0]))
             return g_strdup_printf("%.*s%s", (int)(strlen(name) - strlen(endings[i][0])), name,

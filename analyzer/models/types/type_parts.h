@@ -2,7 +2,7 @@
 /* What readers of single model types have in common, and their tables, one a file, a row a type:
  *
  *     llama_types  gemma_types  expert_types  plain_types  fused_types  pair_types  encoder_types
- *     rotary_encoder_types  picture_types  convolution_types  mixer_types  hybrid_types  latent_types
+ *     rotary_encoder_types  picture_types  convolution_types  sound_types  mixer_types  hybrid_types  latent_types
  *
  * A new type is a row where its kin are, and what it changes of them. Standard values are those of
  * transformers' configuration classes (src/transformers/models/TYPE/configuration_TYPE.py). */
@@ -14,8 +14,8 @@
 /* Each ends with name NULL. */
 extern const MtfArchitectureType mtf_llama_types[], mtf_gemma_types[], mtf_expert_types[],
     mtf_plain_types[], mtf_fused_types[], mtf_pair_types[], mtf_encoder_types[],
-    mtf_rotary_encoder_types[], mtf_picture_types[], mtf_convolution_types[], mtf_mixer_types[],
-    mtf_hybrid_types[], mtf_latent_types[];
+    mtf_rotary_encoder_types[], mtf_picture_types[], mtf_convolution_types[], mtf_sound_types[],
+    mtf_mixer_types[], mtf_hybrid_types[], mtf_latent_types[];
 
 /* Standard values of a type; 0: the same as heads of queries, respectively hidden_size / heads. */
 typedef struct {

@@ -2595,6 +2595,59 @@ def text_tower(w, c, tokens):
     return x if c["architectures"] == ["CLIPTextModel"] else linear(w, "text_projection", x, c["projection_dim"])
 
 
+def wav2vec2(w, c, sound):
+    """Convolutions over samples, one (or several) over places, whose filters have a length of their own tap by tap; an encoder."""
+    h, n, kind = c["hidden_size"], c["num_attention_heads"], c["model_type"].replace("data2vec-audio", "data2vec_audio").replace("-", "_")
+    p, several = kind + ".", c["model_type"] == "data2vec-audio"
+    x = sound[None]
+    for i, (out, taps, stride) in enumerate(zip(c["conv_dim"], c["conv_kernel"], c["conv_stride"])):
+        q = f"{p}feature_extractor.conv_layers.{i}."
+        bias = w(q + "conv.bias", out, scale=0.3) if c["conv_bias"] else None
+        x = torch.nn.functional.conv1d(x[None], w(q + "conv.weight", out, len(x), taps, scale=0.7), bias, stride=stride)[0]
+        if c.get("feat_extract_norm") == "layer" or several:
+            x = layer_norms(w, 1e-5)(q + "layer_norm", x.T).T
+        elif i == 0:
+            mean, variance = x.mean(1, keepdim=True), x.var(1, keepdim=True, unbiased=False)
+            scale, more = w(q + "layer_norm.weight", out, scale=0.2, about=1), w(q + "layer_norm.bias", out, scale=0.2)
+            x = (x - mean) / torch.sqrt(variance + 1e-5) * scale[:, None] + more[:, None]
+        x = gelu(x)
+    x = x.T
+    if c.get("feat_proj_layer_norm", True):
+        x = plain_norm(w, c, p + "feature_projection.layer_norm", x)
+    x = linear(w, p + "feature_projection.projection", x, h, True)
+    told, taps = x, c["conv_pos_kernel_size"] if several else c["num_conv_pos_embeddings"]
+    for i in range(c["num_conv_pos_embeddings"] if several else 1):
+        q, groups = p + "encoder.pos_conv_embed." + (f"layers.{i}.conv" if several else "conv"), c["num_conv_pos_embedding_groups"]
+        if several:
+            kernel = w(q + ".weight", h, h // groups, taps, scale=0.5)
+        else:
+            v = w(q + ".weight_v", h, h // groups, taps, scale=0.5)
+            kernel = w(q + ".weight_g", 1, 1, taps, scale=0.5, about=3) * v / torch.sqrt((v * v).sum((0, 1), keepdim=True))
+        told = torch.nn.functional.conv1d(told.T[None], kernel, w(q + ".bias", h, scale=0.3), padding=taps // 2, groups=groups)[0].T[:len(x)]
+        told = gelu(layer_norm(told, 1, 0, 1e-5) if several else told)
+    x, first = x + told, c.get("do_stable_layer_norm", False)
+    x = x if first else plain_norm(w, c, p + "encoder.layer_norm", x)
+    for i in range(c["num_hidden_layers"]):
+        q = f"{p}encoder.layers.{i}."
+
+        def attention(y):
+            parts = [heads_of(linear(w, f"{q}attention.{name}_proj", y, h, True), n) for name in "qkv"]
+            return linear(w, q + "attention.out_proj", joined(attend(*parts, 1 / math.sqrt(h // n), causal=False)), h, True)
+
+        def ffn(y):
+            return linear(w, q + "feed_forward.output_dense", gelu(linear(w, q + "feed_forward.intermediate_dense", y, c["intermediate_size"], True)), h, True)
+        for name, branch in (("layer_norm", attention), ("final_layer_norm", ffn)):
+            x = x + branch(plain_norm(w, c, q + name, x)) if first else plain_norm(w, c, q + name, x + branch(x))
+    x = plain_norm(w, c, p + "encoder.layer_norm", x) if first else x
+    if tells(c, "ForCTC"):
+        return linear(w, "lm_head", x, c["vocab_size"], True)
+    if tells(c, "ForAudioFrameClassification"):
+        return linear(w, "classifier", x, len(c["id2label"]), True)
+    if tells(c, "ForSequenceClassification"):
+        return linear(w, "classifier", linear(w, "projector", x, c["classifier_proj_size"], True).mean(0)[None], len(c["id2label"]), True)
+    return x
+
+
 def whisper(w, c, sound, tokens):
     """Two convolutions and an encoder of sound, a decoder of text that attends to it."""
     h = c["d_model"]
@@ -2730,6 +2783,9 @@ CONVNEXT = {"num_channels": 3, "hidden_sizes": [8, 16, 24], "depths": [1, 2, 1],
 SIGLIP_TEXT = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 3, "vocab_size": 60,
                "max_position_embeddings": 20, "layer_norm_eps": 1e-6, "projection_size": 10, "hidden_act": "gelu_pytorch_tanh", "pad_token_id": 1,
                "architectures": ["SiglipTextModel"]}
+SOUND = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 3, "layer_norm_eps": 1e-5, "conv_dim": [8, 6, 10],
+         "conv_kernel": [10, 3, 2], "conv_stride": [5, 2, 2], "conv_bias": False, "num_conv_pos_embeddings": 6, "num_conv_pos_embedding_groups": 4,
+         "feat_extract_norm": "group", "vocab_size": 11, "mask_time_prob": 0.05, "ctc_loss_reduction": "sum", "classifier_proj_size": 7}
 SEVEN = {"id2label": {str(i): "x" for i in range(7)}}
 
 
@@ -3157,6 +3213,13 @@ MODELS = {
     "ijepa": (vit, {**PICTURE, "layer_norm_eps": 1e-12, **SEVEN}),
     "data2vec-vision": (beit, {**PICTURE, **SEVEN, "use_relative_position_bias": True, "layer_scale_init_value": 0.1, "use_mean_pooling": True,
                                "layer_norm_eps": 1e-12, "vocab_size": 8192}),
+    "wav2vec2": (wav2vec2, {**SOUND, "architectures": ["Wav2Vec2ForCTC"]}),
+    "wav2vec2-stable": (wav2vec2, {**SOUND, **SEVEN, "do_stable_layer_norm": True, "feat_extract_norm": "layer", "conv_bias": True,
+                                   "num_conv_pos_embeddings": 5, "architectures": ["Wav2Vec2ForSequenceClassification"]}),
+    "hubert": (wav2vec2, {**SOUND, **SEVEN, "feat_proj_layer_norm": False, "architectures": ["HubertForSequenceClassification"]}),
+    "data2vec-audio": (wav2vec2, {**SOUND, "conv_pos_kernel_size": 5, "num_conv_pos_embeddings": 2, "architectures": ["Data2VecAudioModel"]}),
+    "unispeech": (wav2vec2, {**SOUND, "architectures": ["UniSpeechForCTC"]}),
+    "unispeech-sat": (wav2vec2, {**SOUND, **SEVEN, "architectures": ["UniSpeechSatForAudioFrameClassification"]}),
     "deit": (vit, {**PICTURE, "layer_norm_eps": 1e-12, **SEVEN}),
     "vit": (vit, {**PICTURE, "layer_norm_eps": 1e-12, **SEVEN}),
     "beit": (beit, {**PICTURE, **SEVEN, "use_relative_position_bias": True, "layer_scale_init_value": 0.1, "use_mean_pooling": True,
@@ -3194,7 +3257,7 @@ MODELS = {
 
 def type_of(kind):
     """The model type of a variant, "t5" of "t5-new"."""
-    return kind if kind in BERT_KIN or kind in ("openai-gpt", "blenderbot-small", "modernbert-decoder", "data2vec-vision") else "deberta-v2" if kind.startswith("deberta-v2") else kind.split("-")[0]
+    return kind if kind in BERT_KIN or kind in ("openai-gpt", "blenderbot-small", "modernbert-decoder", "data2vec-vision", "data2vec-audio", "unispeech-sat") else "deberta-v2" if kind.startswith("deberta-v2") else kind.split("-")[0]
 
 
 def write_words(folder, vocabulary, begins, ends):
@@ -3241,6 +3304,14 @@ def write(folder, kind):
         logits = compute(weights, config, image)
         numpy.save(os.path.join(folder, "in-image.npy"), image[None].numpy().astype("float32"))
         numpy.save(os.path.join(folder, "in-labels.npy"), numpy.zeros(1, "int32"))
+    elif compute == wav2vec2:
+        samples = LENGTH
+        for taps, stride in zip(config["conv_kernel"][::-1], config["conv_stride"][::-1]):
+            samples = (samples - 1) * stride + taps
+        sound = torch.randn(samples, generator=generator)
+        logits = compute(weights, config, sound)
+        numpy.save(os.path.join(folder, "in-sound.npy"), sound[None].numpy().astype("float32"))
+        numpy.save(os.path.join(folder, "in-labels.npy"), numpy.zeros((1,) if len(logits) == 1 else (1, LENGTH), "int32"))
     elif kind == "whisper":
         sound = torch.randn(config["num_mel_bins"], 2 * config["max_source_positions"],
                             generator=generator)
