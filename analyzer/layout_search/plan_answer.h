@@ -29,6 +29,7 @@ typedef struct {
     bool hopeless;             /* far from the rival, and left as it was found */
     bool lost;                 /* another variant's draft is faster: left as it was found, too */
     MtfPricer pricer;          /* with the mesh as it is laid on the machine */
+    bool no_rules;             /* they were not searched: none fits, or they take long */
     MtfRuleAnswer rules;       /* on that mesh; bound: over all meshes in order as well */
     MtfFreeAnswer free;        /* layout NULL: not searched, or nothing fits */
     MtfSettledLayout settled;  /* the free layout as a plan's, where it was settled on the way */

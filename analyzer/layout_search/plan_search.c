@@ -343,6 +343,7 @@ MtfFirstLook *mtf_plan_search_look(const MtfGraph *graph, const GArray *meshes,
 bool mtf_plan_search(const MtfGraph *graph, const GArray *meshes,
                      const MtfPlanSearchOptions *options, MtfPlanAnswer *answer, GError **error) {
     *answer = (MtfPlanAnswer){ .stage = options->stage,
+                               .no_rules = options->no_rules,
                                .meshes = (int)meshes->len,
                                .in_order_cost = INT64_MAX };
     MtfRuleAnswer in_order = { 0 };

@@ -49,7 +49,8 @@ typedef struct {
     const char *const *pins; /* as of MtfRuleSearchOptions */
     const char *const *forbids;
     bool rules_only; /* no free layouts */
-    bool no_rules;   /* none fit, as is known: they are not searched. There is one mesh then */
+    bool
+        no_rules; /* they are not searched: none fits, as is known, or they take long. There is one mesh then */
     /* MtfKnownLayout, on the one mesh: where one of them fits, the search is for the best layout from there on,
      * without a draft, others made by hand (but `by_hand`) or other mappings; NULL: none */
     const GArray *known;

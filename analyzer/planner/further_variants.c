@@ -2,8 +2,10 @@
 #include "analyzer/planner/further_variants.h"
 
 #include "analyzer/planner/memory_bound.h"
+#include "analyzer/planner/mesh_shapes.h"
 #include "analyzer/planner/planning.h"
 #include "analyzer/planner/variant_trial.h"
+#include "cost/summary/parallelism.h"
 #include "layouts/execution/recompute.h"
 
 #include <math.h>
@@ -290,6 +292,68 @@ static bool search_rings(const MtfVariantSearchOptions *options, MtfVariantAnswe
     return true;
 }
 
+/* ---- Space ---------------------------------------------------------------------------------------- */
+
+/* Dimensions that windows go over. */
+static int count_spaces(const MtfGraph *graph) {
+    int spaces = 0;
+    for (int i = 0; i < (int)graph->operations->len; i++)
+        spaces = MAX(spaces, mtf_graph_operation(graph, i)->attributes.n_windows);
+    return spaces;
+}
+
+static bool splits_space(const MtfParallelism *parallelism, int axis) {
+    return parallelism->axis[axis] == MTF_PARALLEL_CONTEXT ||
+           (parallelism->second_share[axis] > 0 &&
+            parallelism->second[axis] == MTF_PARALLEL_CONTEXT);
+}
+
+/* The mesh with one axis more for space, where the plan has fewer than there are dimensions to split. */
+static bool mesh_finer_in_space(const MtfVariantAnswer *best, MtfMesh *finer) {
+    g_autoptr(MtfLayout) layout = mtf_plan_answer_layout(&best->answer, best->graph);
+    MtfParallelism parallelism = mtf_parallelism(best->graph, layout);
+    unsigned axes = 0;
+    int count = 0;
+    for (int a = 0; a < layout->mesh.n_axes; a++)
+        if (splits_space(&parallelism, a)) {
+            axes |= 1U << a;
+            count++;
+        }
+    return count < count_spaces(best->graph) && mtf_mesh_with_one_more(&layout->mesh, axes, finer);
+}
+
+/* Whether some of the meshes has as many axes. */
+static bool has_axes(const GArray *meshes, int axes) {
+    bool has = false;
+    for (guint i = 0; i < meshes->len; i++)
+        has |= g_array_index(meshes, MtfMesh, i).n_axes >= axes;
+    return has;
+}
+
+/* Searches the best variant where rows, columns and layers have an axis each. Its rules take long there, and are less than
+ * spatial parallelism made by hand. */
+static bool search_space(const MtfVariantSearchOptions *options, MtfVariantAnswer *best,
+                         GError **error) {
+    MtfMesh finer;
+    if (!options->more_axes || options->rules_only || mtf_variant_cost(best) == INT64_MAX ||
+        best->graph->operations->len > MTF_QUICK_OPERATIONS || mtf_variants_stopped(options) ||
+        !mesh_finer_in_space(best, &finer) || has_axes(options->meshes, finer.n_axes))
+        return true;
+    g_autoptr(GArray) meshes = g_array_new(FALSE, FALSE, sizeof(MtfMesh));
+    g_array_append_val(meshes, finer);
+    MtfVariantSearchOptions own = *options;
+    own.meshes = meshes;
+    own.no_rules = true;
+    int variant = best->variant;
+    MtfStepCandidate candidate = {
+        .variant = g_array_index(best->variants, MtfStepCandidate, variant).variant
+    };
+    bool done = mtf_variants_try_another(&own, best, &candidate, best->graph, error);
+    g_array_set_size(best->variants, best->variants->len - 1); /* the step is none more */
+    best->variant = variant;
+    return done;
+}
+
 /* ---- All of them ---------------------------------------------------------------------------------- */
 
 /* Whether other variants may save enough of the best one's step: recomputation, or what memory cost otherwise. */
@@ -308,5 +372,6 @@ bool mtf_variants_search_further(const MtfVariantSearchOptions *options, MtfVari
     best->given_up |= !further;
     return !further || mtf_variants_enough(options, best) ||
            (count_layers(options, best, error) && search_offload(options, best, error) &&
-            search_parts(options, best, error) && search_rings(options, best, error));
+            search_parts(options, best, error) && search_rings(options, best, error) &&
+            search_space(options, best, error));
 }

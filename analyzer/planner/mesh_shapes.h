@@ -25,4 +25,9 @@ GArray *mtf_mesh_shapes(int devices, int max_axes);
  * few devices. */
 GArray *mtf_mesh_shapes_on(const MtfMachine *machine, int devices, int max_axes, GError **error);
 
+/* The mesh of as many processors in which one axis more than `axes` (bits) have what these have together, nearly equal,
+ * where the first of these is; the others stay. False where it would have more than MTF_MESH_SHAPES_MAX_AXES, or has
+ * no such factors. */
+bool mtf_mesh_with_one_more(const MtfMesh *mesh, unsigned axes, MtfMesh *finer);
+
 #endif

@@ -165,12 +165,27 @@ static void list_kind(const MtfVariantSearchOptions *options, const MtfStepVaria
     }
 }
 
+/* Where the plan's mesh is none of those of the options (search_space), that alone is searched, without rules again;
+ * `mesh`, empty, comes to hold it. */
+static void keep_mesh(MtfVariantSearchOptions *options, const MtfVariantAnswer *best,
+                      GArray *mesh) {
+    g_autoptr(MtfLayout) layout = mtf_plan_answer_layout(&best->answer, best->graph);
+    for (guint i = 0; i < options->meshes->len; i++)
+        if (mtf_mesh_equal(&g_array_index(options->meshes, MtfMesh, i), &layout->mesh))
+            return;
+    g_array_append_val(mesh, layout->mesh);
+    options->meshes = mesh;
+    options->no_rules = true;
+}
+
 /* Searches the chosen variant with its frontier, in a share of the time; where that was too short for as cheap a
  * layout as is known, that stays. */
 static bool add_chosen(const MtfVariantSearchOptions *options, MtfVariantAnswer *best,
                        GArray *points, GError **error) {
     MtfSearchControl part;
     MtfVariantSearchOptions own = in_share(options, OWN_FRONTIER_SHARE, &part);
+    g_autoptr(GArray) mesh = g_array_new(FALSE, FALSE, sizeof(MtfMesh));
+    keep_mesh(&own, best, mesh);
     MtfVariantAnswer again = { .variants = best->variants, .variant = best->variant };
     GError *cause = NULL;
     bool done = mtf_variant_search_frontier(&own, &again, &cause);
@@ -259,6 +274,7 @@ MtfVariantSearchOptions mtf_variant_search_narrowed(const MtfVariantSearchOption
     MtfVariantSearchOptions one = *options;
     g_array_append_val(mesh, layout->mesh);
     one.meshes = mesh;
+    one.more_axes = false;
     one.microbatches = MAX(1, variant->microbatches);
     one.recompute = (int)variant->recompute;
     one.recomputed_layers = variant->recomputed_layers;

@@ -342,6 +342,14 @@ static bool is_unproven(const MtfPlanAnswer *answer) {
     return mtf_plan_answer_is_free(answer) && answer->free.bound == 0;
 }
 
+/* Seconds of a step: as the plan is settled, where both are. */
+static double step_of(const MtfVariantAnswer *found, bool settled) {
+    if (!settled)
+        return found->answer.step_seconds;
+    g_autoptr(MtfSchedule) schedule = mtf_schedule_new(&found->answer.pricer, found->program);
+    return (double)schedule->nanoseconds / 1e9;
+}
+
 /* Whether `other` is to be kept rather than `best`: it is proven, or faster, or needs less while nothing
  * fits. */
 static bool is_better(const MtfVariantAnswer *other, const MtfVariantAnswer *best) {
@@ -350,7 +358,8 @@ static bool is_better(const MtfVariantAnswer *other, const MtfVariantAnswer *bes
     const MtfPlanAnswer *old = &best->answer, *new = &other->answer;
     if (old->found && new->found && is_unproven(new) != is_unproven(old))
         return is_unproven(old);
-    double step = old->step_seconds, new_step = new->step_seconds;
+    bool settled = other->program != NULL && best->program != NULL;
+    double step = step_of(best, settled), new_step = step_of(other, settled);
     if (step > 0 && new_step > 0 && (step < new_step || new_step < step))
         return new_step < step;
     if (mtf_variant_cost(other) != mtf_variant_cost(best))

@@ -176,6 +176,28 @@ claim "a machine that is too small is bad input" bad_input
 run meshtf-plan search "$graph" --mesh 'rows:2' --devices 3
 claim "a mesh of another size than --devices is bad input" bad_input
 
+# Cubes of 4 x 4 x 4 have less to tell their neighbours than slabs of 8 x 8.
+cat >"$work/volumes.json" <<'GRAPH'
+{"meshtf_graph": 1, "name": "volumes",
+ "dimensions": {"b": 1, "x": 192, "y": 192, "z": 192, "x2": 192, "y2": 192, "z2": 192, "c": 8, "d": 8, "u": 3, "v": 3, "w": 3},
+ "inputs": [{"name": "volume", "dims": ["b", "x", "y", "z", "c"], "feed": "features"}],
+ "variables": [{"name": "kernel", "dims": ["u", "v", "w", "c", "d"], "init": {"normal": 0.1}}],
+ "operations": [{"name": "blurred", "op": "conv", "inputs": ["volume", "kernel"], "dims": ["b", "x2", "y2", "z2", "d"],
+                 "windows": [{"from": "x", "kernel": "u", "to": "x2", "before": 1, "after": 1},
+                             {"from": "y", "kernel": "v", "to": "y2", "before": 1, "after": 1},
+                             {"from": "z", "kernel": "w", "to": "z2", "before": 1, "after": 1}]},
+                {"name": "bent", "op": "relu", "inputs": ["blurred"]},
+                {"name": "loss", "op": "reduce_mean", "inputs": ["bent"], "dims": []}],
+ "loss": "loss", "optimizer": {"kind": "sgd", "rate": 0.1}}
+GRAPH
+run meshtf-plan search "$work/volumes.json" --devices 64 --machine v100 --precision f32 -o "$work/cubes.json"
+claim "volumes are cut along three axes" says "mesh           planes:4;rows:4;cols:4"
+claim "each of one of their dimensions" says "spatially parallel 64"
+claim "which is proven" says "optimal over free layouts"
+run meshtf-plan search "$work/volumes.json" --devices 64 --machine v100 --precision f32 --max-mesh-dims 2 -o "$work/slabs.json"
+claim "where two axes are the most that is asked for, along two" says "mesh           rows:8;cols:8"
+claim "which costs more" test "$(cost "$work/cubes.json")" -lt "$(cost "$work/slabs.json")"
+
 run meshtf-plan search "$graph" --mesh 'rows:2' --threads -1
 claim "a number of threads below 0 is bad input" bad_input
 

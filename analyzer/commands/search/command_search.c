@@ -96,6 +96,7 @@ static MtfVariantSearchOptions options_of(const MtfSearchOptions *options) {
                                       .forbids = (const char *const *)options->forbids,
                                       .rules_only = g_strcmp0(options->layouts, "rule") == 0,
                                       .uniform = options->alike,
+                                      .more_axes = options->more_axes,
                                       .frontier = options->frontier,
                                       .gap = options->gap,
                                       .seed = (guint64)options->seed,

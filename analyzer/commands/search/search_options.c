@@ -15,6 +15,9 @@
 
 #define MOST_THREADS 256
 
+/* Axes of a mesh, at most, unless that was said. */
+#define STANDARD_AXES 2
+
 /* ---- What goes together ------------------------------------------------------------------------- */
 
 bool mtf_search_options_stages(const MtfSearchOptions *options, int *stages, GError **error) {
@@ -95,6 +98,9 @@ static bool check_options(MtfSearchOptions *options, GError **error) {
     if (options->layouts != NULL && strcmp(options->layouts, "rule") != 0 &&
         strcmp(options->layouts, "free") != 0)
         return mtf_input_error(error, "--layouts \"%s\" must be rule or free", options->layouts);
+    options->more_axes = options->max_axes == MTF_NO_COUNT && options->mesh == NULL;
+    if (options->max_axes == MTF_NO_COUNT)
+        options->max_axes = STANDARD_AXES;
     if (!mtf_option_between("--max-mesh-dims", options->max_axes, 1, MTF_MAX_MESH_AXES, error))
         return false;
     if (options->threads < 0 || options->threads > MOST_THREADS)
@@ -290,7 +296,7 @@ static const MtfSearchOptions standard = { .devices = MTF_NO_COUNT,
                                            .context = MTF_NO_COUNT,
                                            .chunks = MTF_NO_COUNT,
                                            .frontier = MTF_NO_COUNT,
-                                           .max_axes = 2,
+                                           .max_axes = MTF_NO_COUNT,
                                            .gap = NAN };
 
 bool mtf_search_options_read(int *argc, char ***argv, MtfSearchOptions *o, GError **error) {
@@ -298,7 +304,8 @@ bool mtf_search_options_read(int *argc, char ***argv, MtfSearchOptions *o, GErro
     const GOptionEntry entries[] = {
         OTHER("devices", G_OPTION_ARG_INT, devices, "Search all meshes of N processors", "N"),
         TEXT("mesh", 0, mesh, "Search this mesh alone", "'rows:2;cols:2'"),
-        OTHER("max-mesh-dims", G_OPTION_ARG_INT, max_axes, "Axes of a mesh, at most (2)", "N"),
+        OTHER("max-mesh-dims", G_OPTION_ARG_INT, max_axes,
+              "Axes of a mesh, at most (2, and 3 for space)", "N"),
         TEXT("machine", 0, machine, "A machine of the library, or a file", "NAME|FILE"),
         MTF_SOFTWARE_OPTION(o->software),
         TEXT("memory", 0, memory, "Memory of a device (the machine's)", "16GiB"),

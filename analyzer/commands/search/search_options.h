@@ -10,7 +10,7 @@
 
 #include "analyzer/layout_search/alike_layers.h"
 
-/* Texts are NULL where they are not given; counts are 0 then, `gap` is NAN. */
+/* Texts are NULL where they are not given; counts are 0 then, but `max_axes` what is usual; `gap` is NAN. */
 typedef struct {
     char *mesh, *machine, *software, *memory, *layouts, *precision, *output, *report, *dump,
         *certificate, *dump_after;
@@ -24,6 +24,8 @@ typedef struct {
     int context, generate, chunks;
     double seconds, gap;
     gboolean even, json;
+    bool
+        more_axes; /* than `max_axes` may be searched where more are needed: neither they nor a mesh were given */
 } MtfSearchOptions;
 
 /* Reads and checks the options; what is left of `*argv` behind them is the graph. Fails with a bad-input error; the

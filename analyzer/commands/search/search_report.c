@@ -170,7 +170,9 @@ static void print_free_proof(const MtfSearchReport *report) {
     print_merged(&report->found->answer.merged);
     print_fastest(report);
     bool stopped = report->found->answer.rules.stopped;
-    if (!report->found->answer.rules.found && report->found->answer.merged.mesh.n_axes == 0)
+    bool searched = !report->found->answer.no_rules;
+    if (searched && !report->found->answer.rules.found &&
+        report->found->answer.merged.mesh.n_axes == 0)
         printf("               no rule layout %s\n",
                stopped ? "that fits was found in time" : "fits");
     if (report->found->answer.rules.found) {

@@ -37,6 +37,29 @@ TEST(one_device_is_the_mesh_without_axes) {
     assert_int_equal(g_array_index(meshes, MtfMesh, 0).n_axes, 0);
 }
 
+/* Of the mesh, with one axis more for those of `axes`; NULL: there is none. */
+static void check_finer(const char *text, unsigned axes, const char *expected) {
+    MtfMesh mesh, finer;
+    assert_true(mtf_mesh_parse(text, 0, &mesh, NULL));
+    bool found = mtf_mesh_with_one_more(&mesh, axes, &finer);
+    g_autofree char *formatted = found ? mtf_mesh_format(&finer) : NULL;
+    if (expected == NULL)
+        assert_false(found);
+    else
+        assert_string_equal(formatted, expected);
+}
+
+TEST(one_axis_more_shares_what_some_had) {
+    check_finer("a:8;b:8", 3, "planes:4;rows:4;cols:4");
+    check_finer("data:16;b:8", 2, "planes:16;rows:2;cols:4");
+    check_finer("a:6;b:16", 1, "planes:2;rows:3;cols:16");
+    check_finer("a:30", 1, "rows:5;cols:6");
+    check_finer("a:4;b:7", 2, NULL);
+    check_finer("a:2;b:7", 3, NULL);
+    check_finer("a:2;b:2;c:4", 4, NULL);
+    check_finer("a:2;b:4", 0, NULL);
+}
+
 /* Inside one node of 16 all members are alike, so 2x8 is priced as 8x2; across two nodes of 16 the
  * order decides who shares the uplink. */
 TEST(orders_that_a_switch_prices_equally_are_kept_once) {
