@@ -49,14 +49,15 @@ static void say(GPtrArray *said, const char *format, ...) {
 }
 
 static bool reads_picture(const MtfArchitecture *n) {
-    return n->kind == MTF_ARCHITECTURE_IMAGE || n->kind == MTF_ARCHITECTURE_CONVOLUTIONS;
+    return n->kind == MTF_ARCHITECTURE_IMAGE || n->kind == MTF_ARCHITECTURE_CONVOLUTIONS ||
+           n->kind == MTF_ARCHITECTURE_WINDOWS;
 }
 
 static void say_sizes(const MtfImport *import, const MtfArchitecture *n, GPtrArray *said) {
     bool picture = reads_picture(n);
     if (import->batch == 0)
         say(said, "batch %" PRId64 " (no --batch given)", n->batch);
-    if (n->kind == MTF_ARCHITECTURE_CONVOLUTIONS) {
+    if (picture && n->kind != MTF_ARCHITECTURE_IMAGE) {
         if (import->length > 0)
             say(said, "--length %" PRId64 " says nothing of pictures", import->length);
         return;

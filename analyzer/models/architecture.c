@@ -418,6 +418,11 @@ static void build_alone(MtfAssembly *m, int table) {
 
 static void build_network(MtfAssembly *m) {
     const MtfArchitecture *n = m->n;
+    if (n->kind == MTF_ARCHITECTURE_WINDOWS) {
+        m->stack = &n->encoder;
+        mtf_assembly_classify_read(m, mtf_assembly_windows(m));
+        return;
+    }
     if (n->kind == MTF_ARCHITECTURE_IMAGE || n->kind == MTF_ARCHITECTURE_SOUND) {
         build_signal(m);
         return;

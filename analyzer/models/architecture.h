@@ -254,6 +254,7 @@ typedef enum {
     MTF_ARCHITECTURE_SPEECH,          /* next token of a text, by a decoder that attends to sound */
     MTF_ARCHITECTURE_IMAGE,           /* the class of a picture, by an encoder of its patches */
     MTF_ARCHITECTURE_CONVOLUTIONS,    /* the same, by convolutions */
+    MTF_ARCHITECTURE_WINDOWS,         /* the same, by attention within windows */
     MTF_ARCHITECTURE_SOUND, /* the class of a sound's samples, or of each place in it, by an encoder */
 } MtfArchitectureKind;
 
@@ -296,6 +297,18 @@ typedef struct {
     bool shrinks_early; /* the first convolution of a bottleneck does, not the second */
     bool factors;       /* of what a block adds, one a channel */
 } MtfConvolutions;
+
+/* Stages of layers that attend within windows (signals/shifted_windows.c); d_model is the first one's width. */
+typedef struct {
+    int stages;
+    int64_t depths[MTF_MOST_STAGES], heads[MTF_MOST_STAGES];
+    int64_t window; /* places a side */
+    double ratio;   /* of the hidden layer's width to the stage's */
+    bool
+        second; /* of the second version: norms behind parts, scores of angles, biases that a hidden layer makes */
+    int64_t pretrained
+        [MTF_MOST_STAGES]; /* the window that its distances are shares of; 0: the stage's */
+} MtfWindows;
 
 /* Convolutions over a sound's samples (signals/waveform.c). */
 typedef struct {
@@ -378,6 +391,7 @@ typedef struct {
     MtfStack encoder, decoder; /* one of them, or both */
     MtfConvolutions convolutions;
     MtfSound sound;
+    MtfWindows windows;
 } MtfArchitecture;
 
 /* The forward graph with its loss. Fails with a bad-input error when sizes do not go together or

@@ -339,6 +339,11 @@ static void lose_class(MtfAssembly *m, int logits) {
     m->p->b.graph->loss = mean_of_all(m, losses);
 }
 
+void mtf_assembly_classify_read(MtfAssembly *m, int read) {
+    MtfShape in = MTF_SHAPE(m->d_model);
+    lose_class(m, class_scores(m, &in, read));
+}
+
 void mtf_assembly_classify(MtfAssembly *m, int x) {
     MtfShape in = MTF_SHAPE(m->d_model);
     if (m->n->class_place == MTF_READ_EACH)

@@ -180,10 +180,14 @@ int mtf_assembly_image(MtfAssembly *m);
 int mtf_assembly_scores(MtfAssembly *m, int x, int table);
 void mtf_assembly_lose(MtfAssembly *m, int scores, int targets);
 void mtf_assembly_classify(MtfAssembly *m, int x);
+void mtf_assembly_classify_read(MtfAssembly *m, int read);
 void mtf_assembly_pool(MtfAssembly *m, int x);
 
 /* Sound, bands of a spectrum over time, as places of the encoder (architecture_signals.c). */
 int mtf_assembly_speech(MtfAssembly *m);
+
+/* What a picture's windows, stage by stage, tell of all of it [batch, width] (signals/shifted_windows.c). */
+int mtf_assembly_windows(MtfAssembly *m);
 
 /* A sound's samples as places of the stack (signals/waveform.c). */
 int mtf_assembly_sound(MtfAssembly *m);

@@ -344,6 +344,11 @@ count dinov2-registers-base $((86580480 - 768 + 1537000 + 3072)) '{"model_type":
 # As BEiT's and BitNet's authors count them; DINOv3 without the numbers of what is hidden.
 count beit-base 86530984 '{"model_type":"beit","use_relative_position_bias":true,"drop_path_rate":0.1,"use_mask_token":false}'
 count dinov3-vits16 21596160 '{"model_type":"dinov3_vit","num_register_tokens":4,"pos_embed_rescale":2.0}'
+# As their authors count Swin of two sizes and Swin V2's smallest.
+count swin-tiny 28288354 '{"model_type":"swin","architectures":["SwinForImageClassification"],"num_labels":1000}'
+count swin-base 87768224 '{"model_type":"swin","architectures":["SwinForImageClassification"],"num_labels":1000,"embed_dim":128,"depths":[2,2,18,2],
+    "num_heads":[4,8,16,32]}'
+count swinv2-tiny 28347154 '{"model_type":"swinv2","architectures":["Swinv2ForImageClassification"],"num_labels":1000,"image_size":256,"window_size":8}'
 # As PyTorch counts wav2vec 2.0 in its two sizes (what pretraining hides has 768 and 1024 numbers), with a head of 32 tokens, and HuBERT without one.
 count wav2vec2-base $((94371712 - 768 + 24608)) '{"model_type":"wav2vec2","architectures":["Wav2Vec2ForCTC"]}'
 count wav2vec2-large $((315438720 - 1024 + 32800)) '{"model_type":"wav2vec2","architectures":["Wav2Vec2ForCTC"],"hidden_size":1024,"intermediate_size":4096,
@@ -454,7 +459,9 @@ refuse "a decoder that tells a number" '{"model_type":"llama","architectures":["
 refuse "an answer of three ends" '{"model_type":"bert","architectures":["BertForQuestionAnswering"],"num_labels":3}' "/num_labels: an answer has two ends"
 refuse "patches that are no square" '{"model_type":"siglip2_vision_model","num_patches":250}' "/num_patches: a square of"
 refuse "rows filled up with a token that is none" '{"model_type":"siglip_text_model","vocab_size":10,"pad_token_id":10}' "/pad_token_id: a token of"
-refuse "convolutions of other lengths" '{"model_type":"wav2vec2","conv_dim":[8,8],"conv_kernel":[3],"conv_stride":[2,2]}' "/conv_kernel: a size for each of 2 convolutions"
+refuse "heads that do not divide a stage" '{"model_type":"swin","num_heads":[3,5,12,24]}' "/num_heads: a stage has"
+refuse "places that are learned beside windows" '{"model_type":"swinv2","use_absolute_embeddings":true}' "/use_absolute_embeddings: only false"
+refuse "convolutions of other lengths" '{"model_type":"wav2vec2","conv_dim":[8,8],"conv_kernel":[3],"conv_stride":[2,2]}' "/conv_kernel: a list of 2 sizes"
 refuse "a sum of layers" '{"model_type":"hubert","architectures":["HubertForSequenceClassification"],"use_weighted_layer_sum":true}' "/use_weighted_layer_sum: only false"
 refuse "SigLIP that reads no features" '{"model_type":"siglip_vision_model","vision_use_head":false}' "/vision_use_head: only true, or"
 refuse "patches that do not fill a picture" '{"model_type":"dinov2","image_size":518,"patch_size":16}' "/patch_size: image_size must be"

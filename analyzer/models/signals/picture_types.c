@@ -335,6 +335,74 @@ static void read_ijepa(MtfConfig *c, MtfArchitecture *n) {
     n->context--;
 }
 
+/* ---- Swin ------------------------------------------------------------------------------------ */
+
+static void check_windows(MtfConfig *c, const MtfArchitecture *n) {
+    const MtfWindows *w = &n->windows;
+    for (int i = 0; i < w->stages; i++)
+        if (w->depths[i] < 1 || w->heads[i] < 1 || (n->d_model << i) % MAX(1, w->heads[i]) != 0)
+            mtf_config_fail(c, "num_heads",
+                            "a stage has at least one layer, and embed_dim, doubled from stage to "
+                            "stage, is a multiple of its heads");
+    if (n->image_size % n->patch_size != 0 || n->image_size / n->patch_size > 4096)
+        mtf_config_fail(c, "patch_size", "image_size must be 1 to 4096 times patch_size");
+    if (mtf_config_flag(c, "use_absolute_embeddings", false))
+        mtf_config_fail(c, "use_absolute_embeddings", "only false is supported");
+}
+
+static void read_stages(MtfConfig *c, MtfWindows *w) {
+    static const int64_t depths[] = { 2, 2, 6, 2 }, heads[] = { 3, 6, 12, 24 };
+    MtfJson list;
+    w->stages = 4;
+    for (int i = 0; i < 4; i++) {
+        w->depths[i] = depths[i];
+        w->heads[i] = heads[i];
+    }
+    if (mtf_config_find(c, "depths", &list) && cJSON_IsArray(list.node))
+        w->stages = CLAMP((int)mtf_json_length(&list), 1, MTF_MOST_STAGES);
+    mtf_encoder_list(c, "depths", w->stages, w->depths);
+    mtf_encoder_list(c, "num_heads", w->stages, w->heads);
+    mtf_type_derived(c, "num_layers", w->stages);
+}
+
+/* Without a head of classes the mean of the last stage's features are scores of as many classes. */
+static void read_swin(MtfConfig *c, MtfArchitecture *n) {
+    MtfWindows *w = &n->windows;
+    n->kind = MTF_ARCHITECTURE_WINDOWS;
+    n->context = 1;
+    n->image_size = mtf_config_size(c, "image_size", 224);
+    n->patch_size = mtf_config_size(c, "patch_size", 4);
+    n->channels = mtf_config_size(c, "num_channels", 3);
+    n->d_model = mtf_config_size(c, "embed_dim", 96);
+    n->epsilon = mtf_config_number(c, "layer_norm_eps", 1e-5);
+    n->encoder.activation = mtf_config_activation(c, "hidden_act", "gelu");
+    n->encoder.q_bias = mtf_config_flag(c, "qkv_bias", true);
+    n->encoder.names.final_norm = "layernorm";
+    read_stages(c, w);
+    w->window = mtf_config_size(c, "window_size", 7);
+    w->ratio = mtf_config_number(c, "mlp_ratio", 4);
+    mtf_type_derived(c, "hidden_size", n->d_model << (w->stages - 1));
+    if (!(w->ratio > 0 && w->ratio <= 64))
+        mtf_config_fail(c, "mlp_ratio", "a number above 0 and up to 64 is expected");
+    check_windows(c, n);
+    if (mtf_encoder_find_head(c, image_heads) != NULL) {
+        n->classes = mtf_encoder_classes(c, 2);
+        n->head = "classifier";
+    } else {
+        n->classes = n->d_model << (w->stages - 1);
+        mtf_config_leave_out(c, "hidden_size",
+                             "the features that are read are scores of as many classes");
+    }
+    mtf_type_ignore(c, (const char *const[]){ "drop_path_rate", "encoder_stride", "out_features",
+                                              "out_indices", "path_norm", "stage_names", NULL });
+}
+
+static void read_swinv2(MtfConfig *c, MtfArchitecture *n) {
+    read_swin(c, n);
+    n->windows.second = true;
+    mtf_encoder_list(c, "pretrained_window_sizes", n->windows.stages, n->windows.pretrained);
+}
+
 const MtfArchitectureType mtf_picture_types[] = {
     { "vit", read_vit },
     { "vit_msn", read_vit },
@@ -345,6 +413,9 @@ const MtfArchitectureType mtf_picture_types[] = {
     { "dinov2", read_dinov2 },
     { "dinov3_vit", read_dinov3 },
     { "dinov2_with_registers", read_dinov2_with_registers },
+    { "swin", read_swin },
+    { "donut-swin", read_swin },
+    { "swinv2", read_swinv2 },
     { "clip_vision_model", read_clip_vision },
     { "clip_text_model", read_clip_text },
     { "siglip_vision_model", read_siglip_vision },

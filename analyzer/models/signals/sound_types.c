@@ -11,20 +11,6 @@
     .v = "attention.v_proj", .o = "attention.out_proj", .up = "feed_forward.intermediate_dense", \
     .down = "feed_forward.output_dense"
 
-/* Sizes at a key, one a convolution. */
-static void read_sizes(MtfConfig *c, const char *key, int layers, int64_t *sizes) {
-    MtfJson list, item;
-    int n = 0;
-    if (!mtf_config_find(c, key, &list))
-        return;
-    c->failed = c->failed || !mtf_json_array(&list, c->error);
-    if (!c->failed && mtf_json_length(&list) != layers)
-        mtf_config_fail(c, key, "a size for each of %d convolutions is expected", layers);
-    for (bool more = !c->failed && mtf_json_first(&list, &item); more && !c->failed;
-         more = mtf_json_next(&item))
-        c->failed = !mtf_json_integer(&item, 1, 1 << 20, &sizes[n++], c->error);
-}
-
 static void read_convolutions(MtfConfig *c, MtfSound *s) {
     static const int64_t taps[] = { 10, 3, 3, 3, 3, 2, 2 };
     MtfJson list;
@@ -36,9 +22,12 @@ static void read_convolutions(MtfConfig *c, MtfSound *s) {
         s->strides[i] = i == 0 ? 5 : 2;
         s->taps[i] = i < (int)G_N_ELEMENTS(taps) ? taps[i] : 2;
     }
-    read_sizes(c, "conv_dim", s->layers, s->channels);
-    read_sizes(c, "conv_kernel", s->layers, s->taps);
-    read_sizes(c, "conv_stride", s->layers, s->strides);
+    mtf_encoder_list(c, "conv_dim", s->layers, s->channels);
+    mtf_encoder_list(c, "conv_kernel", s->layers, s->taps);
+    mtf_encoder_list(c, "conv_stride", s->layers, s->strides);
+    for (int i = 0; i < s->layers; i++)
+        if (s->channels[i] < 1 || s->taps[i] < 1 || s->strides[i] < 1)
+            mtf_config_fail(c, "conv_dim", "sizes of at least 1 are expected");
     mtf_type_derived(c, "num_feat_extract_layers", s->layers);
     s->bias = mtf_config_flag(c, "conv_bias", false);
     s->activation = mtf_config_activation(c, "feat_extract_activation", "gelu");

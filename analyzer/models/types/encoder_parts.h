@@ -36,6 +36,9 @@ void mtf_encoder_all_biases(MtfStack *stack);
 /* The stack that was read as a decoder, for which alone rotary positions are read, sees both sides. */
 void mtf_encoder_from_decoder(MtfArchitecture *network);
 
+/* Sizes of a list at a key, of which there are to be n; what stands in `sizes` stays where the key is left out. */
+void mtf_encoder_list(MtfConfig *config, const char *key, int n, int64_t *sizes);
+
 /* As many classes as the config names. */
 int64_t mtf_encoder_classes(MtfConfig *config, int64_t standard);
 

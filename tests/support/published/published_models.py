@@ -2595,6 +2595,73 @@ def text_tower(w, c, tokens):
     return x if c["architectures"] == ["CLIPTextModel"] else linear(w, "text_projection", x, c["projection_dim"])
 
 
+def swin(w, c, image):
+    """Attention within windows, every second time half a window further; stages of half the rows and columns and twice the features."""
+    kind, second = c["model_type"].replace("-", "_").replace("donut_", ""), c["model_type"] == "swinv2"
+    norm_5 = layer_norms(w, 1e-5)
+
+    def bias(q, n, side):
+        index = torch.cartesian_prod(torch.arange(side), torch.arange(side))
+        apart = index[:, None] - index[None, :] + side - 1
+        rows = apart[..., 0] * (2 * side - 1) + apart[..., 1]
+        if not second:
+            return w(q + "relative_position_bias_table", (2 * side - 1) ** 2, n, scale=1)[rows].permute(2, 0, 1)
+        known = c["pretrained_window_sizes"][stage] or side
+        line = torch.arange(-(side - 1), side, dtype=torch.float64) / (known - 1) * 8
+        line = torch.sign(line) * torch.log2(line.abs() + 1) / 3
+        table = torch.relu(linear(w, q + "continuous_position_bias_mlp.0", torch.cartesian_prod(line, line), 512, True))
+        return (16 * torch.sigmoid(linear(w, q + "continuous_position_bias_mlp.2", table, n)))[rows].permute(2, 0, 1)
+
+    def attention(q, x, n, side, shift):
+        h = x.shape[-1]
+        size, full = x.shape[0], -(-x.shape[0] // side) * side
+        x = torch.nn.functional.pad(x, (0, 0, 0, full - size, 0, full - size))
+        where = torch.zeros(full, dtype=torch.int64)
+        if shift:
+            x, where = torch.roll(x, (-shift, -shift), (0, 1)), where + (torch.arange(full) >= full - side) + (torch.arange(full) >= full - shift)
+        y = torch.zeros_like(x)
+        more = bias(q + "attention.self.", n, side)
+        for i in range(0, full, side):
+            for j in range(0, full, side):
+                here = x[i:i + side, j:j + side].reshape(side * side, h)
+                region = (where[i:i + side, None] * 3 + where[None, j:j + side]).flatten()
+                mask = -100.0 * (region[:, None] != region[None, :])
+                parts = [heads_of(linear(w, f"{q}attention.self.{name}", here, h, c["qkv_bias"] and not (second and name == "key")), n)
+                         for name in ("query", "key", "value")]
+                scale = 1 / math.sqrt(h // n)
+                if second:
+                    of = torch.exp(w(q + "attention.self.logit_scale", n, 1, 1, scale=0.5, about=2.5).clamp(max=math.log(100)))
+                    parts = [torch.nn.functional.normalize(parts[0], dim=-1) * of, torch.nn.functional.normalize(parts[1], dim=-1), parts[2]]
+                    scale = 1
+                y[i:i + side, j:j + side] = joined(attend(*parts, scale, causal=False, bias=more + mask)).reshape(side, side, h)
+        y = torch.roll(y, (shift, shift), (0, 1)) if shift else y
+        return linear(w, q + "attention.output.dense", y[:size, :size], h, True)
+
+    c = {**c, "hidden_size": c["embed_dim"]}
+    size = c["image_size"] // c["patch_size"]
+    x = pictured(w, c, image, kind + ".embeddings.patch_embeddings.projection", True).reshape(size, size, -1)
+    x = norm_5(kind + ".embeddings.norm", x)
+    for stage, (depth, n) in enumerate(zip(c["depths"], c["num_heads"])):
+        if stage > 0:
+            p, size = f"{kind}.encoder.layers.{stage - 1}.downsample.", (size + 1) // 2
+            x = torch.nn.functional.pad(x, (0, 0, 0, 2 * size - len(x), 0, 2 * size - len(x)))
+            x = torch.cat([x[0::2, 0::2], x[1::2, 0::2], x[0::2, 1::2], x[1::2, 1::2]], -1)
+            out = x.shape[-1] // 2
+            x = norm_5(p + "norm", linear(w, p + "reduction", x, out)) if second else linear(w, p + "reduction", norm_5(p + "norm", x), out)
+        side = min(c["window_size"], size)
+        for i in range(depth):
+            q = f"{kind}.encoder.layers.{stage}.blocks.{i}."
+            shift = side // 2 if i % 2 and size > side else 0
+
+            def ffn(y):
+                hidden = gelu(linear(w, q + "intermediate.dense", y, int(c["mlp_ratio"] * y.shape[-1]), True))
+                return linear(w, q + "output.dense", hidden, y.shape[-1], True)
+            for name, branch in (("layernorm_before", lambda y: attention(q, y, n, side, shift)), ("layernorm_after", ffn)):
+                x = x + (plain_norm(w, c, q + name, branch(x)) if second else branch(plain_norm(w, c, q + name, x)))
+    x = plain_norm(w, c, kind + ".layernorm", x).mean((0, 1))[None]
+    return linear(w, "classifier", x, len(c["id2label"]), True) if tells(c, "ForImageClassification") else x
+
+
 def wav2vec2(w, c, sound):
     """Convolutions over samples, one (or several) over places, whose filters have a length of their own tap by tap; an encoder."""
     h, n, kind = c["hidden_size"], c["num_attention_heads"], c["model_type"].replace("data2vec-audio", "data2vec_audio").replace("-", "_")
@@ -2786,6 +2853,8 @@ SIGLIP_TEXT = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 
 SOUND = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 3, "layer_norm_eps": 1e-5, "conv_dim": [8, 6, 10],
          "conv_kernel": [10, 3, 2], "conv_stride": [5, 2, 2], "conv_bias": False, "num_conv_pos_embeddings": 6, "num_conv_pos_embedding_groups": 4,
          "feat_extract_norm": "group", "vocab_size": 11, "mask_time_prob": 0.05, "ctc_loss_reduction": "sum", "classifier_proj_size": 7}
+SWIN = {"image_size": 24, "patch_size": 2, "num_channels": 3, "embed_dim": 8, "depths": [2, 3, 1], "num_heads": [2, 4, 2], "window_size": 4,
+        "mlp_ratio": 2.0, "qkv_bias": True, "layer_norm_eps": 1e-5, "hidden_act": "gelu", "drop_path_rate": 0.1, "hidden_size": 32}
 SEVEN = {"id2label": {str(i): "x" for i in range(7)}}
 
 
@@ -3220,6 +3289,11 @@ MODELS = {
     "data2vec-audio": (wav2vec2, {**SOUND, "conv_pos_kernel_size": 5, "num_conv_pos_embeddings": 2, "architectures": ["Data2VecAudioModel"]}),
     "unispeech": (wav2vec2, {**SOUND, "architectures": ["UniSpeechForCTC"]}),
     "unispeech-sat": (wav2vec2, {**SOUND, **SEVEN, "architectures": ["UniSpeechSatForAudioFrameClassification"]}),
+    "swin": (swin, {**SWIN, **SEVEN, "architectures": ["SwinForImageClassification"]}),
+    "swin-filled": (swin, {**SWIN, **SEVEN, "image_size": 22, "window_size": 3, "architectures": ["SwinForImageClassification"]}),
+    "donut-swin": (swin, {**SWIN, "window_size": 5, "architectures": ["DonutSwinModel"]}),
+    "swinv2": (swin, {**SWIN, **SEVEN, "pretrained_window_sizes": [0, 3, 0], "architectures": ["Swinv2ForImageClassification"]}),
+    "swinv2-filled": (swin, {**SWIN, **SEVEN, "image_size": 18, "pretrained_window_sizes": [6, 6, 3], "architectures": ["Swinv2ForImageClassification"]}),
     "deit": (vit, {**PICTURE, "layer_norm_eps": 1e-12, **SEVEN}),
     "vit": (vit, {**PICTURE, "layer_norm_eps": 1e-12, **SEVEN}),
     "beit": (beit, {**PICTURE, **SEVEN, "use_relative_position_bias": True, "layer_scale_init_value": 0.1, "use_mean_pooling": True,
@@ -3257,7 +3331,7 @@ MODELS = {
 
 def type_of(kind):
     """The model type of a variant, "t5" of "t5-new"."""
-    return kind if kind in BERT_KIN or kind in ("openai-gpt", "blenderbot-small", "modernbert-decoder", "data2vec-vision", "data2vec-audio", "unispeech-sat") else "deberta-v2" if kind.startswith("deberta-v2") else kind.split("-")[0]
+    return kind if kind in BERT_KIN or kind in ("openai-gpt", "blenderbot-small", "modernbert-decoder", "data2vec-vision", "data2vec-audio", "unispeech-sat", "donut-swin") else "deberta-v2" if kind.startswith("deberta-v2") else kind.split("-")[0]
 
 
 def write_words(folder, vocabulary, begins, ends):
@@ -3298,7 +3372,7 @@ def write(folder, kind):
     config = {"model_type": type_of(kind), **config}
     os.makedirs(folder, exist_ok=True)
     weights, generator = Weights(config.get("quantization_config"), kind == "bert-tokens"), torch.Generator().manual_seed(3)
-    if compute in (vit, beit, dinov2, dinov3, tower, resnet, convnext):
+    if compute in (vit, beit, dinov2, dinov3, tower, resnet, convnext, swin):
         side = config.get("image_size", PICTURE["image_size"])
         image = torch.randn(PICTURE["num_channels"], side, side, generator=generator)
         logits = compute(weights, config, image)
