@@ -7,6 +7,7 @@
 #include "analyzer/planner/variant_trial.h"
 #include "cost/summary/parallelism.h"
 #include "layouts/execution/recompute.h"
+#include "layouts/graph/microbatches.h"
 
 #include <math.h>
 
@@ -308,18 +309,38 @@ static bool splits_space(const MtfParallelism *parallelism, int axis) {
             parallelism->second[axis] == MTF_PARALLEL_CONTEXT);
 }
 
-/* The mesh with one axis more for space, where the plan has fewer than there are dimensions to split. */
-static bool mesh_finer_in_space(const MtfVariantAnswer *best, MtfMesh *finer) {
+/* The most processors that the batch of a step may be divided among, of so many. */
+static int batch_parts(const MtfGraph *graph, int devices) {
+    int batch = mtf_graph_find_batch(graph), parts = 1;
+    for (int n = 2; batch >= 0 && n <= devices; n++)
+        if (devices % n == 0 && mtf_graph_size(graph, batch) % n == 0)
+            parts = n;
+    return parts;
+}
+
+/* Meshes (MtfMesh) with one axis more for space where the best plan has fewer than there are dimensions to split: that of
+ * the plan, and one that splits the batch as far as it goes. */
+static GArray *meshes_for_space(const MtfVariantAnswer *best) {
     g_autoptr(MtfLayout) layout = mtf_plan_answer_layout(&best->answer, best->graph);
     MtfParallelism parallelism = mtf_parallelism(best->graph, layout);
+    GArray *meshes = g_array_new(FALSE, FALSE, sizeof(MtfMesh));
+    int devices = mtf_mesh_size(&layout->mesh), spaces = count_spaces(best->graph), count = 0;
     unsigned axes = 0;
-    int count = 0;
     for (int a = 0; a < layout->mesh.n_axes; a++)
         if (splits_space(&parallelism, a)) {
             axes |= 1U << a;
             count++;
         }
-    return count < count_spaces(best->graph) && mtf_mesh_with_one_more(&layout->mesh, axes, finer);
+    MtfMesh finer, batch = { .n_axes = 2 };
+    if (count > 0 && count < spaces && mtf_mesh_with_one_more(&layout->mesh, axes, &finer))
+        g_array_append_val(meshes, finer);
+    batch.axes[0].size = batch_parts(best->graph, devices);
+    batch.axes[1].size = devices / batch.axes[0].size;
+    if (count > 0 && spaces > 1 && batch.axes[0].size > 1 &&
+        mtf_mesh_with_one_more(&batch, 2, &batch) &&
+        (meshes->len == 0 || !mtf_mesh_equal(&batch, &finer)))
+        g_array_append_val(meshes, batch);
+    return meshes;
 }
 
 /* Whether some of the meshes has as many axes. */
@@ -330,17 +351,11 @@ static bool has_axes(const GArray *meshes, int axes) {
     return has;
 }
 
-/* Searches the best variant where rows, columns and layers have an axis each. Its rules take long there, and are less than
- * spatial parallelism made by hand. */
-static bool search_space(const MtfVariantSearchOptions *options, MtfVariantAnswer *best,
-                         GError **error) {
-    MtfMesh finer;
-    if (!options->more_axes || options->rules_only || mtf_variant_cost(best) == INT64_MAX ||
-        best->graph->operations->len > MTF_QUICK_OPERATIONS || mtf_variants_stopped(options) ||
-        !mesh_finer_in_space(best, &finer) || has_axes(options->meshes, finer.n_axes))
-        return true;
+/* Searches the best variant on another mesh, from layouts made by hand on: rules of three axes take long. */
+static bool try_mesh(const MtfVariantSearchOptions *options, MtfVariantAnswer *best,
+                     const MtfMesh *mesh, GError **error) {
     g_autoptr(GArray) meshes = g_array_new(FALSE, FALSE, sizeof(MtfMesh));
-    g_array_append_val(meshes, finer);
+    g_array_append_val(meshes, *mesh);
     MtfVariantSearchOptions own = *options;
     own.meshes = meshes;
     own.no_rules = true;
@@ -352,6 +367,21 @@ static bool search_space(const MtfVariantSearchOptions *options, MtfVariantAnswe
     g_array_set_size(best->variants, best->variants->len - 1); /* the step is none more */
     best->variant = variant;
     return done;
+}
+
+/* Searches the best variant where rows, columns and layers have an axis each, or two of them beside the batch. */
+static bool search_space(const MtfVariantSearchOptions *options, MtfVariantAnswer *best,
+                         GError **error) {
+    if (!options->more_axes || options->rules_only || mtf_variant_cost(best) == INT64_MAX ||
+        best->graph->operations->len > MTF_QUICK_OPERATIONS)
+        return true;
+    g_autoptr(GArray) meshes = meshes_for_space(best);
+    for (guint i = 0; i < meshes->len && !mtf_variants_stopped(options); i++) {
+        const MtfMesh *mesh = &g_array_index(meshes, MtfMesh, i);
+        if (!has_axes(options->meshes, mesh->n_axes) && !try_mesh(options, best, mesh, error))
+            return false;
+    }
+    return true;
 }
 
 /* ---- All of them ---------------------------------------------------------------------------------- */

@@ -198,6 +198,11 @@ run meshtf-plan search "$work/volumes.json" --devices 64 --machine v100 --precis
 claim "where two axes are the most that is asked for, along two" says "mesh           rows:8;cols:8"
 claim "which costs more" test "$(cost "$work/cubes.json")" -lt "$(cost "$work/slabs.json")"
 
+sed 's/"b": 1,/"b": 2,/' "$work/volumes.json" >"$work/two-volumes.json"
+run meshtf-plan search "$work/two-volumes.json" --devices 64 --machine v100 --precision f32
+claim "two volumes lie on one axis beside two of space" says "mesh           planes:2;rows:4;cols:8"
+claim "and are split there" says "data parallel 2 x spatially parallel 32"
+
 run meshtf-plan search "$graph" --mesh 'rows:2' --threads -1
 claim "a number of threads below 0 is bad input" bad_input
 
