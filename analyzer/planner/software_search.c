@@ -23,14 +23,21 @@
 #define LESS 0.75
 
 /* Searches, at most, for a limit that would do where nothing fits, and of graphs that are not quickly searched; of
- * large ones none, as each takes as long as the search that the user asked for. And the share of a limit that a
- * plan may leave unused there. */
+ * large ones none, as each takes as long as the search that the user asked for. And the share of a limit that another
+ * there, or of a draft, is as good as. */
 #define ENOUGH_SEARCHES 4
 #define ENOUGH_SEARCHES_SLOW 1
 #define NEARLY 0.99
 
 /* The gap of the last of these searches of large graphs, where little is left to be searched, unless one was asked for. */
 #define STAYING_GAP 0.01
+
+/* Drafts of the first plan's variant and mesh, at most, and of each the gap and the rounds: what programs may take is
+ * asked of them, nothing else. And searches of that variant and mesh, at most, before others are. */
+#define MOST_DRAFTS 6
+#define DRAFT_GAP (MTF_NEAR_STEP - 1)
+#define DRAFT_WORK 60
+#define NEAR_SEARCHES 2
 
 /* The gap of those searches, unless one was asked for: whether something fits is asked, not what is best. */
 #define LIMIT_GAP 0.05
@@ -67,6 +74,11 @@ static double next_limit(const Room *room) {
     return next < room->over.programs ? next : 0;
 }
 
+static void note_over(Room *room, Point point) {
+    room->wider = room->over;
+    room->over = point;
+}
+
 typedef struct {
     const MtfVariantSearchOptions *options;
     guint large;
@@ -78,6 +90,7 @@ typedef struct {
     MtfVariantSearchOptions narrowed; /* that variant and mesh alone; */
     GArray *priced;           /* what the rules of the first search's variants cost; or NULL */
     bool stays_near;          /* they were the best of all under less memory, too */
+    bool drafted;             /* what programs may take was found by drafts */
     bool last;                /* of MOST_SEARCHES */
     MtfFrameworkMemory least; /* that a plan was found to need */
     bool stopped;             /* time was up before all was looked at */
@@ -121,19 +134,24 @@ static bool note_plan(Search *search, double limit, MtfVariantAnswer *found) {
         room->fits = (Point){ limit, memory.given };
         return true;
     }
-    room->wider = room->over;
-    room->over = (Point){ bytes, memory.given };
+    note_over(room, (Point){ bytes, memory.given });
     return false;
 }
 
 /* Of large graphs what fits the software is searched no further than the first step may be shorter (MTF_NEAR_STEP), unless
- * a gap was asked for; where variant and mesh stay, the last farther, but of those that a draft is made of. */
-static double lower_gap(const Search *search) {
+ * a gap was asked for; farther where variant and mesh stay and no search is likely to follow. */
+static double lower_gap(const Search *search, bool last) {
     guint operations = search->best->graph->operations->len;
     if (!isnan(search->options->gap) || operations <= MTF_QUICK_OPERATIONS)
         return search->options->gap;
-    bool farther = search->last && search->stays_near && operations <= MTF_LARGE_OPERATIONS;
-    return farther ? STAYING_GAP : MTF_NEAR_STEP - 1;
+    return last ? STAYING_GAP : MTF_NEAR_STEP - 1;
+}
+
+/* Whether the last of MOST_SEARCHES is of a variant and a mesh that stay; of those whose own searches begin with drafts it
+ * takes too long. */
+static bool is_last(const Search *search) {
+    return search->last && search->stays_near &&
+           search->best->graph->operations->len <= MTF_LARGE_OPERATIONS;
 }
 
 /* Searches where programs may take `limit`, and keeps what is the better one of those that fit. What was the best
@@ -143,7 +161,7 @@ static bool search_again(Search *search, double limit, GError **error) {
     const MtfGraph *near = search->near.graph;
     MtfVariantAnswer found;
     own.memory_limit = (int64_t)limit;
-    own.gap = own.framework != NULL ? NO_PROOF : lower_gap(search);
+    own.gap = own.framework != NULL ? NO_PROOF : lower_gap(search, is_last(search));
     own.known = limit == search->near_limit ? &search->near : NULL;
     own.priced = search->priced;
     if (!mtf_deep_search(&own, search->large, &found, error)) {
@@ -174,31 +192,121 @@ static bool may_stand(const MtfVariantAnswer *found) {
     return found->answer.found && found->graph->operations->len <= MTF_VERY_LARGE_OPERATIONS;
 }
 
-/* Searches the variant and the mesh of the first plan alone where programs may take `limit`; true, with the plan taken,
- * where it fits and its step is nearly as short. Else what was found is kept for the search of all. */
-static bool search_near(Search *search, double limit) {
+/* Searches the variant and the mesh of the first plan alone where programs may take `limit`. What is found is kept for
+ * the search of all (`near`); true where its step is nearly as short. */
+static bool find_near(Search *search, double limit) {
     MtfVariantSearchOptions one = search->narrowed;
-    MtfVariantAnswer found;
+    MtfVariantAnswer *found = &search->near;
+    if (search->near_limit > 0)
+        mtf_variant_answer_clear(found);
     one.memory_limit = (int64_t)limit;
-    one.gap = lower_gap(search);
-    bool near = mtf_deep_search(&one, search->large, &found, NULL) && found.answer.found &&
-                found.answer.step_seconds <= MTF_NEAR_STEP * search->best->answer.step_seconds;
-    if (near) {
-        mtf_variant_answer_tune(&one, &found);
-        near =
-            mtf_framework_memory(found.program, one.machine->software).given <= search->room.limit;
+    one.gap = lower_gap(search, search->drafted);
+    search->near_limit = limit;
+    return mtf_deep_search(&one, search->large, found, NULL) && found->answer.found &&
+           found->answer.step_seconds <= MTF_NEAR_STEP * search->best->answer.step_seconds;
+}
+
+/* Takes what find_near found as the best. */
+static void take_near(Search *search) {
+    *search->programs_limit = (int64_t)search->near_limit;
+    mtf_variant_answer_clear(search->best);
+    *search->best = search->near;
+    search->near_limit = 0;
+}
+
+/* The same once more where it takes too much: less. True, with the plan taken, where it fits and its step is nearly as
+ * short; else `*limit` is that of the last of these searches, which is not made again. */
+static bool search_near(Search *search, double *limit) {
+    for (int n = 1; find_near(search, *limit); n++) {
+        if (note_plan(search, *limit, &search->near)) {
+            take_near(search);
+            return true;
+        }
+        double next = next_limit(&search->room);
+        if (n == NEAR_SEARCHES || next <= 0 || mtf_search_is_over(search->options->control))
+            break;
+        *limit = next;
     }
-    if (near) {
-        *search->programs_limit = one.memory_limit;
-        mtf_variant_answer_clear(search->best);
-        *search->best = found;
-    } else if (may_stand(&found) && !mtf_search_is_over(one.control)) {
-        search->near = found;
-        search->near_limit = limit;
-    } else {
-        mtf_variant_answer_clear(&found);
+    if (!may_stand(&search->near) || mtf_search_is_over(search->options->control)) {
+        mtf_variant_answer_clear(&search->near);
+        search->near_limit = 0;
     }
-    return near;
+    return false;
+}
+
+/* ---- What programs may take, by drafts -------------------------------------------------------------- */
+
+/* What the cheapest layout with alike layers takes where programs may take `limit`, and what the software gives out for
+ * it; nothing where there is none. */
+static Point draft(const Search *search, const MtfFreeProblem *problem, const MtfLayerTies *ties,
+                   double limit) {
+    MtfSearchControl part; /* bounds are of alike layers alone */
+    mtf_search_control_init_part(&part, search->options->control, 0);
+    MtfFreeSearchOptions options = { .memory_limit = (int64_t)limit,
+                                     .leader = ties != NULL ? ties->leader : NULL,
+                                     .work = DRAFT_WORK,
+                                     .tightened_work = DRAFT_WORK,
+                                     .gap = DRAFT_GAP,
+                                     .no_infeasibility = true,
+                                     .seed = search->options->seed,
+                                     .control = &part };
+    MtfFreeAnswer answer;
+    Point point = { 0 };
+    if (mtf_free_search(problem, &options, &answer, NULL) && answer.layout != NULL) {
+        g_autoptr(MtfProgram) program = mtf_lower(mtf_free_problem_graph(problem), answer.layout);
+        point.programs = (double)answer.arena_bytes;
+        point.given = mtf_framework_memory(program, search->options->machine->software).given;
+    }
+    mtf_free_answer_clear(&answer);
+    return point;
+}
+
+/* Whether drafts say in a small part of a search what that would: of graphs that are not searched at once, nor in pieces,
+ * on a mesh as it is searched, with any layouts that it has. */
+static bool may_draft(const Search *search) {
+    const MtfVariantSearchOptions *options = search->options;
+    guint operations = search->best->graph->operations->len;
+    return operations > MTF_QUICK_OPERATIONS && operations <= MTF_VERY_LARGE_OPERATIONS &&
+           options->machine->software != NULL && options->framework == NULL &&
+           !options->rules_only && options->pins == NULL && options->forbids == NULL &&
+           search->best->answer.merged.mesh.n_axes == 0;
+}
+
+/* What programs may take in the next draft: what is worth a search, or in the middle between that and a limit, `none`,
+ * within which no draft was found; 0: no draft is worth it, or hardly more than what does. */
+static double next_draft(const Room *room, double none) {
+    double next = next_limit(room);
+    if (room->fits.programs >= NEARLY * next)
+        return 0;
+    if (next > none)
+        return next;
+    return none < ENOUGH * room->over.programs ? (none + room->over.programs) / 2 : 0;
+}
+
+/* The most that programs may take for what the software gives out to fit, as drafts are found; 0: none fits. */
+static double drafted_limit(const Search *search) {
+    const MtfVariantAnswer *best = search->best;
+    g_autoptr(MtfLayout) layout = mtf_plan_answer_layout(&best->answer, best->graph);
+    g_autoptr(MtfFreeProblem) problem =
+        mtf_free_problem_new(best->graph, &layout->mesh, &best->answer.pricer, NULL, 0, NULL);
+    if (problem == NULL)
+        return 0;
+    mtf_free_problem_set_stage(problem, &best->answer.stage);
+    g_autoptr(MtfLayerTies) ties = mtf_layer_ties_new(problem);
+    Room room = search->room;
+    double none = 0, limit = next_draft(&room, none);
+    for (int n = 0; n < MOST_DRAFTS && limit > 0 && !mtf_search_is_over(search->options->control);
+         n++) {
+        Point point = draft(search, problem, ties, limit);
+        if (point.programs <= 0)
+            none = limit;
+        else if (point.given > room.limit)
+            note_over(&room, point);
+        else
+            room.fits = (Point){ limit, point.given };
+        limit = next_draft(&room, none);
+    }
+    return room.fits.programs;
 }
 
 static bool fail_stopped(const Search *search, GError **error) {
@@ -237,7 +345,10 @@ static bool search_lower(Search *search, GError **error) {
     bool free = search->options->framework == NULL; /* layouts made by hand stay as they are */
     if (free)
         search->narrowed = mtf_variant_search_narrowed(search->options, search->best, mesh);
-    if (free && limit > 0 && !mtf_search_is_over(control) && search_near(search, limit))
+    double drafted = free && limit > 0 && may_draft(search) ? drafted_limit(search) : 0;
+    search->drafted = drafted > 0;
+    limit = drafted > 0 ? drafted : limit;
+    if (free && limit > 0 && !mtf_search_is_over(control) && search_near(search, &limit))
         return true;
     if (search->best->graph->operations->len <= MTF_VERY_LARGE_OPERATIONS)
         search->priced = mtf_step_candidates_priced(search->best->variants);

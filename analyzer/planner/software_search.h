@@ -7,7 +7,9 @@
  *     68 GiB               61                    86                     too much: as much less as it is more
  *     48                   34                    31                     fits; between the two there may be better
  *     55                   54                    66                     fits as well, and is faster
- */
+ *
+ * Of graphs that are not searched at once drafts say first how much that is: the first plan's variant on its mesh, layers
+ * alike, whose problem is posed once and solved in a part of a second for each limit. */
 #ifndef MTF_SOFTWARE_SEARCH_H
 #define MTF_SOFTWARE_SEARCH_H
 
