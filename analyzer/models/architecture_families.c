@@ -388,8 +388,9 @@ static const MtfModelPreset switch_presets[] = {
     MTF_NO_PRESET,
 };
 
-#define VIT(h, f, l, a, patch)                                                              \
-    "\"vit\",\"hidden_size\":" #h ",\"intermediate_size\":" #f ",\"num_hidden_layers\":" #l \
+#define VIT(h, f, l, a, patch) VIT_LIKE("vit", h, f, l, a, patch)
+#define VIT_LIKE(type, h, f, l, a, patch)                                                        \
+    "\"" type "\",\"hidden_size\":" #h ",\"intermediate_size\":" #f ",\"num_hidden_layers\":" #l \
     ",\"num_attention_heads\":" #a ",\"patch_size\":" #patch
 
 static const MtfModelPreset vit_presets[] = {
@@ -408,6 +409,8 @@ static const MtfModelPreset vit_presets[] = {
     PRESET("vit-h14", "632,045,800 parameters", VIT(1280, 5120, 32, 16, 14)),
     PRESET("vit-g14", "1,012,611,432 parameters, of Zhai and others", VIT(1408, 6144, 40, 16, 14)),
     PRESET("vit-gg14", "1,844,440,680 parameters, their G", VIT(1664, 8192, 48, 16, 14)),
+    PRESET("vit-22b", "22,209,743,848 parameters, 21,743,271,936 of them in its layers' matrices",
+           VIT_LIKE("vit_22b", 6144, 24576, 48, 48, 14)),
     MTF_NO_PRESET,
 };
 

@@ -61,6 +61,7 @@ t5 v1_1-xxl 11135332352
 vit vit-s16 22050664
 vit vit-b32 88224232
 vit vit-h14 632045800
+vit vit-22b 22209743848
 transformer size0 243564544
 transformer size4 2885976064
 transformer base 63045632

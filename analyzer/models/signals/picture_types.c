@@ -52,6 +52,26 @@ static void read_deit(MtfConfig *c, MtfArchitecture *n) {
     n->context++;
 }
 
+/* ViT-22B as its paper has it (Dehghani and others, 2023), of which no weights are published: both parts of a layer read
+ * the same norm, without means and biases, as queries and keys have one, and a learned query reads the class. */
+static void read_vit_22b(MtfConfig *c, MtfArchitecture *n) {
+    MtfStack *s = &n->encoder;
+    read_vit(c, n);
+    n->rms = true;
+    s->parallel = true;
+    s->q_bias = s->k_bias = s->v_bias = mtf_config_flag(c, "qkv_bias", false);
+    s->head_norm = MTF_HEAD_NORM_EACH;
+    s->names.q_norm = "attention.attention.query_norm";
+    s->names.k_norm = "attention.attention.key_norm";
+    s->names.before_both = "layernorm_before";
+    s->names.final_norm = "vit.layernorm"; /* the query's is called so, too */
+    s->names.before_attention = s->names.before_ffn = NULL;
+    n->picture.class_place = NULL;
+    n->picture.probe = "head.";
+    n->class_place = MTF_READ_PROBE;
+    n->context--;
+}
+
 /* BEiT: scores have a bias by how far patches are apart, branches a factor of each feature; the class is read from the
  * norm of the patches' mean, or from the first place behind the last norm. */
 static void read_beit(MtfConfig *c, MtfArchitecture *n) {
@@ -406,6 +426,7 @@ static void read_swinv2(MtfConfig *c, MtfArchitecture *n) {
 const MtfArchitectureType mtf_picture_types[] = {
     { "vit", read_vit },
     { "vit_msn", read_vit },
+    { "vit_22b", read_vit_22b },
     { "deit", read_deit },
     { "ijepa", read_ijepa },
     { "beit", read_beit },

@@ -2384,6 +2384,21 @@ def vit(w, c, image):
     return linear(w, "classifier", x.mean(0)[None] if kind == "ijepa" else x[:1], len(c["id2label"]), True)
 
 
+def vit_22b(w, c, image):
+    """Both parts of a layer read one norm, which has no mean and no bias, as queries and keys have one; a learned query reads the class."""
+    h, n, norm = c["hidden_size"], c["num_attention_heads"], rms_norms(w, c["layer_norm_eps"])
+    x = pictured(w, c, image, "vit.embeddings.patch_embeddings.projection", True)
+    x = x + w("vit.embeddings.position_embeddings", 1, x.shape[0], h, scale=0.3)[0]
+    for i in range(c["num_hidden_layers"]):
+        q = f"vit.encoder.layer.{i}."
+        y = norm(q + "layernorm_before", x)
+        query, key, value = (heads_of(linear(w, q + "attention.attention." + name, y, h), n) for name in ("query", "key", "value"))
+        query, key = norm(q + "attention.attention.query_norm", query), norm(q + "attention.attention.key_norm", key)
+        made = linear(w, q + "attention.output.dense", joined(attend(query, key, value, 1 / math.sqrt(h // n), causal=False)), h, True)
+        x = x + made + linear(w, q + "output.dense", gelu(linear(w, q + "intermediate.dense", y, c["intermediate_size"], True)), h, True)
+    return linear(w, "classifier", by_probe(w, c, "head.", norm("vit.layernorm", x), gelu, norm), len(c["id2label"]), True)
+
+
 def pictured(w, c, image, patch, biased):
     """Patches by a convolution of their size."""
     h, size = c["hidden_size"], c["patch_size"]
@@ -2532,14 +2547,14 @@ def convnext(w, c, image):
     return linear(w, "classifier", norm(kind + "layernorm", x.mean((0, 1))[None], c["layer_norm_eps"]), len(c["id2label"]), True)
 
 
-def by_probe(w, c, p, x):
+def by_probe(w, c, p, x, act=gelu_tanh, norm=None):
     """What one learned query finds, and what a hidden layer makes of it."""
     h, n, f = c["hidden_size"], c["num_attention_heads"], c["intermediate_size"]
     matrix, bias = w(p + "attention.in_proj_weight", 3 * h, h), w(p + "attention.in_proj_bias", 3 * h, scale=0.3)
     q, k, v = (heads_of(of @ rows.T + more, n) for of, rows, more in zip(
         (w(p + "probe", 1, 1, h, scale=1)[0], x, x), matrix.split(h), bias.split(h)))
     y = linear(w, p + "attention.out_proj", joined(attend(q, k, v, 1 / math.sqrt(h // n), causal=False)), h, True)
-    return y + linear(w, p + "mlp.fc2", gelu_tanh(linear(w, p + "mlp.fc1", plain_norm(w, c, p + "layernorm", y), f, True)), h, True)
+    return y + linear(w, p + "mlp.fc2", act(linear(w, p + "mlp.fc1", norm(p + "layernorm", y) if norm else plain_norm(w, c, p + "layernorm", y), f, True)), h, True)
 
 
 def tower(w, c, image):
@@ -3294,6 +3309,7 @@ MODELS = {
     "donut-swin": (swin, {**SWIN, "window_size": 5, "architectures": ["DonutSwinModel"]}),
     "swinv2": (swin, {**SWIN, **SEVEN, "pretrained_window_sizes": [0, 3, 0], "architectures": ["Swinv2ForImageClassification"]}),
     "swinv2-filled": (swin, {**SWIN, **SEVEN, "image_size": 18, "pretrained_window_sizes": [6, 6, 3], "architectures": ["Swinv2ForImageClassification"]}),
+    "vit_22b": (vit_22b, {**PICTURE, "layer_norm_eps": 1e-6, **SEVEN}),
     "deit": (vit, {**PICTURE, "layer_norm_eps": 1e-12, **SEVEN}),
     "vit": (vit, {**PICTURE, "layer_norm_eps": 1e-12, **SEVEN}),
     "beit": (beit, {**PICTURE, **SEVEN, "use_relative_position_bias": True, "layer_scale_init_value": 0.1, "use_mean_pooling": True,
@@ -3372,7 +3388,7 @@ def write(folder, kind):
     config = {"model_type": type_of(kind), **config}
     os.makedirs(folder, exist_ok=True)
     weights, generator = Weights(config.get("quantization_config"), kind == "bert-tokens"), torch.Generator().manual_seed(3)
-    if compute in (vit, beit, dinov2, dinov3, tower, resnet, convnext, swin):
+    if compute in (vit, vit_22b, beit, dinov2, dinov3, tower, resnet, convnext, swin):
         side = config.get("image_size", PICTURE["image_size"])
         image = torch.randn(PICTURE["num_channels"], side, side, generator=generator)
         logits = compute(weights, config, image)
