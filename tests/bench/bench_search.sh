@@ -80,9 +80,10 @@ pase() {
         meshtf-plan estimate "$folder/renamed.json" --mesh "$4" --machine v100 --precision f32 --layout "$5" -o "$folder/pase" >/dev/null &&
         beside_free "$1" "$4" || failed=1
 }
-# beside_free NETWORK MESH: searches the graph, and prints a line with what PaSE's strategy costs.
+# beside_free NETWORK MESH|DEVICES: searches the graph, and prints a line with what PaSE's strategy costs.
 beside_free() {
-    meshtf-plan search "$folder/graph.json" --mesh "$2" --machine v100 --precision f32 --json -o "$folder/plan.json" >"$folder/free" &&
+    case $2 in *:*) over=--mesh ;; *) over=--devices ;; esac
+    meshtf-plan search "$folder/graph.json" "$over" "$2" --machine v100 --precision f32 --json -o "$folder/plan.json" >"$folder/free" &&
         awk -v network="$1" -v mesh="$2" -v free="$(value cost "$folder/free")" -v pase="$(value cost "$folder/pase")" \
         -v gap="$(value gap "$folder/free")" '
         BEGIN {
@@ -97,8 +98,8 @@ for mesh in 'rows:8;cols:4' 'rows:8;cols:8'; do
 done
 
 # The strategy for the Transformer divides features over both axes here and over none there, which no rules say: it is
-# written for every tensor. That for Inception-v3 is no row: benchmarks/inception.py names five meshes for it and
-# divides nothing over any, and the problems that PaSE solved were not brought back to this graph's dimensions.
+# written for every tensor. So are the optima of PaSE's own tables for pictures, which its authors run of AlexNet on 32 and 64
+# alone: benchmarks/inception.py names five meshes and divides nothing over any. That for RNNLM runs two layers in a wavefront.
 transformer() {
     meshtf-plan model transformer --preset pase-large --heads 8 --d-kv 128 --batch 64 -o "$folder/graph.json" >/dev/null &&
         meshtf-plan estimate "$folder/graph.json" --mesh 'rows:4;cols:2' --machine v100 --precision f32 --layout '' -o "$folder/whole" >/dev/null &&
@@ -107,6 +108,25 @@ transformer() {
         beside_free Transformer 'rows:4;cols:2' || failed=1
 }
 transformer
+
+# pictures NETWORK DEVICES MODEL...: PaSE's strategy on its mesh, and the search over all meshes of so many devices.
+pictures() {
+    network=$1 devices=$2
+    shift 2
+    mesh=$(python3 "${0%/*}/pase_pictures.py" "$1" "$devices" mesh)
+    meshtf-plan model "$@" --batch 128 -o "$folder/graph.json" >/dev/null &&
+        meshtf-plan estimate "$folder/graph.json" --mesh "$mesh" --machine v100 --precision f32 --layout '' -o "$folder/whole" >/dev/null &&
+        python3 "${0%/*}/pase_pictures.py" "$1" "$devices" "$folder/whole" "$folder/layout.json" &&
+        meshtf-plan estimate "$folder/graph.json" --machine v100 --precision f32 --layout "$folder/layout.json" -o "$folder/pase" >/dev/null &&
+        beside_free "$network" "$devices" || failed=1
+}
+for devices in 4 8 16 32 64; do
+    pictures AlexNet "$devices" alexnet --preset pase
+done
+for devices in 4 8; do
+    pictures ResNet-101 "$devices" resnet --preset resnet-101 --image 227
+    pictures Inception "$devices" inception3 --preset inception3
+done
 
 echo
 echo 'size 0 on 32 processors: what one processor hands to collectives, and what its links carry'
