@@ -435,7 +435,8 @@ static cJSON *axis_to_json(const MtfNetworkAxis *axis, bool switched) {
         mtf_json_add_integer(object, "size", axis->size);
     if (!switched)
         cJSON_AddBoolToObject(object, "wrap", axis->wrap);
-    bool full = axis->pair > 0 && axis->pair * (double)(axis->size - 1) <= axis->bandwidth;
+    double linked = axis->pair * (double)(axis->size - 1);
+    bool full = axis->pair > 0 && linked <= axis->bandwidth && linked >= axis->bandwidth;
     mtf_json_add_number(object, "bandwidth", full ? axis->pair : axis->bandwidth);
     mtf_json_add_number(object, "latency", axis->latency);
     if (full)
