@@ -194,6 +194,8 @@ run meshtf-plan search "$work/volumes.json" --devices 64 --machine v100 --precis
 claim "volumes are cut along three axes" says "mesh           planes:4;rows:4;cols:4"
 claim "each of one of their dimensions" says "spatially parallel 64"
 claim "which is proven" says "optimal over free layouts"
+run meshtf-plan report "$work/cubes.json" -o "$work/cubes"
+claim "whose page prices it as the plan does" sh -c "grep -q 'proven optimal' '$work/cubes/index.html' && ! grep -q 'this report prices' '$work/cubes/index.html'"
 run meshtf-plan search "$work/volumes.json" --devices 64 --machine v100 --precision f32 --max-mesh-dims 2 -o "$work/slabs.json"
 claim "where two axes are the most that is asked for, along two" says "mesh           rows:8;cols:8"
 claim "which costs more" test "$(cost "$work/cubes.json")" -lt "$(cost "$work/slabs.json")"
