@@ -335,6 +335,7 @@ typedef enum {
     MTF_READ_PATCHES, /* their mean */
     MTF_READ_BOTH,    /* the first, then that mean */
     MTF_READ_EACH,    /* each place, for a class of its own */
+    MTF_READ_ALIGNED, /* each place, for a token of a text or none (signals/alignment.c) */
     MTF_READ_ENDS,    /* each place, for whether an answer begins or ends there; two classes */
     MTF_READ_PROBE, /* what one learned query finds in all, by attention and a hidden layer (SigLIP) */
 } MtfClassPlace;
@@ -364,7 +365,11 @@ typedef struct {
     int64_t image_size, patch_size, channels; /* of pictures, which are square */
     MtfPictureNames picture;
     MtfClassPlace class_place;
-    int64_t filling;        /* of MTF_READ_ROW: that token */
+    int64_t filling; /* of MTF_READ_ROW: that token */
+    int64_t
+        blank; /* of MTF_READ_ALIGNED: the class of no token; whether the loss is a mean by tokens, and that of texts
+                      longer than their sound 0 */
+    bool aligned_mean, aligned_or_nothing;
     const char *class_norm; /* of what a class is read from, with its own prefix */
     bool head_bare;         /* scores of classes have no bias */
     int64_t classes;     /* of pictures, or of the texts that are read; 0: it tells their tokens */

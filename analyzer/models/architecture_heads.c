@@ -348,6 +348,8 @@ void mtf_assembly_classify(MtfAssembly *m, int x) {
     MtfShape in = MTF_SHAPE(m->d_model);
     if (m->n->class_place == MTF_READ_EACH)
         lose_places(m, class_scores(m, &in, x));
+    else if (m->n->class_place == MTF_READ_ALIGNED)
+        mtf_assembly_lose_aligned(m, class_scores(m, &in, x));
     else if (m->n->class_place == MTF_READ_ENDS)
         lose_ends(m, class_scores(m, &in, x));
     else {

@@ -189,6 +189,9 @@ int mtf_assembly_speech(MtfAssembly *m);
 /* What a picture's windows, stage by stage, tell of all of it [batch, width] (signals/shifted_windows.c). */
 int mtf_assembly_windows(MtfAssembly *m);
 
+/* The loss of texts that are heard at unknown places, of each place's scores (signals/alignment.c). */
+void mtf_assembly_lose_aligned(MtfAssembly *m, int logits);
+
 /* A sound's samples as places of the stack (signals/waveform.c). */
 int mtf_assembly_sound(MtfAssembly *m);
 

@@ -21,15 +21,25 @@ static bool is_label(const MtfTensor *tensor) {
             tensor->feed == MTF_FEED_TOKENS);
 }
 
-/* Whether a kernel compares scores of one more dimension with tokens or labels. (What an embedding
+/* Whether an operation compares scores with one class that all places have, whose loss a text's at unknown places is made of. */
+static bool compares_with_one(const MtfGraph *graph, const MtfOperation *op) {
+    const MtfTensor *class = mtf_graph_tensor(graph, op->inputs[1]);
+    return class->dtype == MTF_I32 && class->producer >= 0 &&
+           mtf_graph_operation(graph, class->producer)->n_inputs == 0 &&
+           mtf_shape_equal(&class->shape, &mtf_graph_tensor(graph, op->outputs[0])->shape);
+}
+
+/* Whether a kernel compares scores of one more dimension with tokens or labels, or with one class. (What an embedding
  * reads is of fewer; its gradient, no part of the forward pass, of more.) */
-static bool compares(const MtfProgram *program, const MtfInstruction *instruction) {
+static bool compares(const MtfProgram *program, const MtfInstruction *instruction, bool with_one) {
     const MtfGraph *graph = program->graph;
     const MtfOperation *op = mtf_graph_operation(graph, instruction->operation);
-    return instruction->kind == MTF_INSTRUCTION_KERNEL && op->phase == MTF_PHASE_FORWARD &&
-           op->n_inputs >= 2 && is_label(mtf_graph_tensor(graph, op->inputs[1])) &&
-           mtf_graph_tensor(graph, op->inputs[0])->shape.rank ==
-               mtf_graph_tensor(graph, op->inputs[1])->shape.rank + 1;
+    if (instruction->kind != MTF_INSTRUCTION_KERNEL || op->phase != MTF_PHASE_FORWARD ||
+        op->n_inputs < 2)
+        return false;
+    const MtfTensor *label = mtf_graph_tensor(graph, op->inputs[1]);
+    return (with_one ? compares_with_one(graph, op) : is_label(label)) &&
+           mtf_graph_tensor(graph, op->inputs[0])->shape.rank == label->shape.rank + 1;
 }
 
 /* The size of the dimension of `shape` that `without` lacks. */
@@ -42,11 +52,10 @@ static int64_t missing_size(const MtfGraph *graph, const MtfShape *shape, const 
 
 /* The first instruction that compares scores; -1: none. */
 static int find_comparison(const MtfProgram *program) {
-    for (int i = 0; i < mtf_program_length(program); i++) {
-        const MtfInstruction *instruction = mtf_program_instruction(program, i);
-        if (compares(program, instruction))
-            return i;
-    }
+    for (int with_one = 0; with_one < 2; with_one++)
+        for (int i = 0; i < mtf_program_length(program); i++)
+            if (compares(program, mtf_program_instruction(program, i), with_one))
+                return i;
     return -1;
 }
 

@@ -462,6 +462,7 @@ refuse "rows filled up with a token that is none" '{"model_type":"siglip_text_mo
 refuse "heads that do not divide a stage" '{"model_type":"swin","num_heads":[3,5,12,24]}' "/num_heads: a stage has"
 refuse "places that are learned beside windows" '{"model_type":"swinv2","use_absolute_embeddings":true}' "/use_absolute_embeddings: only false"
 refuse "convolutions of other lengths" '{"model_type":"wav2vec2","conv_dim":[8,8],"conv_kernel":[3],"conv_stride":[2,2]}' "/conv_kernel: a list of 2 sizes"
+refuse "a text that is told no token" '{"model_type":"wav2vec2","architectures":["Wav2Vec2ForCTC"],"pad_token_id":40}' "/pad_token_id: a token of"
 refuse "a sum of layers" '{"model_type":"hubert","architectures":["HubertForSequenceClassification"],"use_weighted_layer_sum":true}' "/use_weighted_layer_sum: only false"
 refuse "SigLIP that reads no features" '{"model_type":"siglip_vision_model","vision_use_head":false}' "/vision_use_head: only true, or"
 refuse "patches that do not fill a picture" '{"model_type":"dinov2","image_size":518,"patch_size":16}' "/patch_size: image_size must be"

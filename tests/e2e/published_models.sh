@@ -20,6 +20,19 @@ for type in $types; do
 done
 logits gpt2 3
 
+# What a text that is heard loses, and its gradient, are those of PyTorch's CTC: the sum, and the mean by tokens.
+for type in wav2vec2 unispeech; do
+    for ranks in 1 3; do
+        run meshtf-plan search "$work/$type" --devices $ranks --layouts rule --machine cpu-host --batch 2 --length 12 -o "$work/two.json"
+        run mpirun -n $ranks meshtf-run "$work/two.json" --data "$work/$type/two-sound.npy" --held-out "$work/$type/two-sound.npy" \
+            --data "$work/$type/two-labels.npy" --held-out "$work/$type/two-labels.npy" --init "$work/$type" --steps 1 \
+            --metrics "$work/$type/two-$ranks.json"
+        claim "$type learns on $ranks ranks" exits 0
+    done
+    run $python $models aligned "$work/$type" "$work/$type/two-1.json" "$work/$type/two-3.json"
+    claim "$type loses what PyTorch's loses, and its gradient is as long" exits 0
+done
+
 # A text's class, read through a tokenizer that begins texts as those of bytes begin.
 for type in bert-classes electra-classes bert-words; do
     run mpirun -n 4 meshtf-run "$work/$type/p4.json" --data "$work/$type/words.tsv" --tokenizer "$work/$type" \

@@ -62,6 +62,19 @@ static void read_places(MtfConfig *c, MtfArchitecture *n) {
         mtf_config_fail(c, "conv_pos_batch_norm", "only false is supported");
 }
 
+/* Texts whose tokens nobody says the places of. */
+static void read_alignment(MtfConfig *c, MtfArchitecture *n) {
+    const char *reduction = mtf_config_word(c, "ctc_loss_reduction", "sum");
+    n->class_place = MTF_READ_ALIGNED;
+    n->blank = mtf_config_integer(c, "pad_token_id", 0, 0);
+    n->aligned_mean = strcmp(reduction, "mean") == 0;
+    n->aligned_or_nothing = mtf_config_flag(c, "ctc_zero_infinity", false);
+    if (!n->aligned_mean && strcmp(reduction, "sum") != 0)
+        mtf_config_fail(c, "ctc_loss_reduction", "sum or mean is expected");
+    if (n->blank >= n->classes)
+        mtf_config_fail(c, "pad_token_id", "a token of the vocabulary is expected");
+}
+
 /* What is told of the sound, or of each of its places. */
 static void read_head(MtfConfig *c, MtfArchitecture *n) {
     static const MtfEncoderHead heads[] = {
@@ -86,8 +99,7 @@ static void read_head(MtfConfig *c, MtfArchitecture *n) {
     if (head->tells != MTF_TELLS_TOKENS)
         n->classes = mtf_encoder_classes(c, 2);
     else
-        mtf_config_leave_out(c, "ctc_loss_reduction",
-                             "each place's token is learned, as an alignment says it");
+        read_alignment(c, n);
     if (head->tells == MTF_TELLS_CLASS) {
         n->class_place = MTF_READ_PATCHES;
         n->d_head = width;

@@ -5,6 +5,7 @@
     python3 tests/support/published/published_models.py compare LIST         logits of runs: a line "RUN DIR" for each, with a tab
     python3 tests/support/published/published_models.py same DIR DIR         names, types, shapes and bytes
     python3 tests/support/published/published_models.py made DIR N SOURCE…   the N bytes that an encoder-decoder makes of each source
+    python3 tests/support/published/published_models.py aligned DIR METRICS…  first steps of runs: losses of texts at unknown places
     python3 tests/support/published/published_models.py behind LIST          runs that generated: a line "RUN PROMPT float|int8
                                                                              DIR" for each, with tabs; DIR's model, or DIR WEIGHTS
 
@@ -22,7 +23,7 @@ import sys
 
 import numpy
 
-if sys.argv[1] in ("write", "behind", "made"):
+if sys.argv[1] in ("write", "behind", "made", "aligned"):
     import torch
 
     torch.set_default_dtype(torch.float64)
@@ -2867,7 +2868,8 @@ SIGLIP_TEXT = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 
                "architectures": ["SiglipTextModel"]}
 SOUND = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 3, "layer_norm_eps": 1e-5, "conv_dim": [8, 6, 10],
          "conv_kernel": [10, 3, 2], "conv_stride": [5, 2, 2], "conv_bias": False, "num_conv_pos_embeddings": 6, "num_conv_pos_embedding_groups": 4,
-         "feat_extract_norm": "group", "vocab_size": 11, "mask_time_prob": 0.05, "ctc_loss_reduction": "sum", "classifier_proj_size": 7}
+         "feat_extract_norm": "group", "vocab_size": 11, "mask_time_prob": 0.05, "ctc_loss_reduction": "sum", "classifier_proj_size": 7,
+         "pad_token_id": 0}
 SWIN = {"image_size": 24, "patch_size": 2, "num_channels": 3, "embed_dim": 8, "depths": [2, 3, 1], "num_heads": [2, 4, 2], "window_size": 4,
         "mlp_ratio": 2.0, "qkv_bias": True, "layer_norm_eps": 1e-5, "hidden_act": "gelu", "drop_path_rate": 0.1, "hidden_size": 32}
 SEVEN = {"id2label": {str(i): "x" for i in range(7)}}
@@ -3302,7 +3304,7 @@ MODELS = {
                                    "num_conv_pos_embeddings": 5, "architectures": ["Wav2Vec2ForSequenceClassification"]}),
     "hubert": (wav2vec2, {**SOUND, **SEVEN, "feat_proj_layer_norm": False, "architectures": ["HubertForSequenceClassification"]}),
     "data2vec-audio": (wav2vec2, {**SOUND, "conv_pos_kernel_size": 5, "num_conv_pos_embeddings": 2, "architectures": ["Data2VecAudioModel"]}),
-    "unispeech": (wav2vec2, {**SOUND, "architectures": ["UniSpeechForCTC"]}),
+    "unispeech": (wav2vec2, {**SOUND, "architectures": ["UniSpeechForCTC"], "pad_token_id": 4, "ctc_loss_reduction": "mean", "ctc_zero_infinity": True}),
     "unispeech-sat": (wav2vec2, {**SOUND, **SEVEN, "architectures": ["UniSpeechSatForAudioFrameClassification"]}),
     "swin": (swin, {**SWIN, **SEVEN, "architectures": ["SwinForImageClassification"]}),
     "swin-filled": (swin, {**SWIN, **SEVEN, "image_size": 22, "window_size": 3, "architectures": ["SwinForImageClassification"]}),
@@ -3398,10 +3400,14 @@ def write(folder, kind):
         samples = LENGTH
         for taps, stride in zip(config["conv_kernel"][::-1], config["conv_stride"][::-1]):
             samples = (samples - 1) * stride + taps
-        sound = torch.randn(samples, generator=generator)
-        logits = compute(weights, config, sound)
-        numpy.save(os.path.join(folder, "in-sound.npy"), sound[None].numpy().astype("float32"))
-        numpy.save(os.path.join(folder, "in-labels.npy"), numpy.zeros((1,) if len(logits) == 1 else (1, LENGTH), "int32"))
+        sound = torch.randn(2, samples, generator=generator).to(torch.float32).to(torch.float64)
+        logits = compute(weights, config, sound[0])
+        # Texts that do not fill their rows, in one a token twice; classes of places, or of all.
+        labels = [[3, 3, 5, 1, 3, -1], [7, -1, -1, -1, -1, -1]] if tells(config, "ForCTC") else [[0] * LENGTH] * 2
+        labels = numpy.array(labels, "int32")[:, 0 if len(logits) == 1 else slice(None)]
+        for name, examples in (("in", 1), ("two", 2)):
+            numpy.save(os.path.join(folder, name + "-sound.npy"), sound[:examples].numpy().astype("float32"))
+            numpy.save(os.path.join(folder, name + "-labels.npy"), labels[:examples])
     elif kind == "whisper":
         sound = torch.randn(config["num_mel_bins"], 2 * config["max_source_positions"],
                             generator=generator)
@@ -3470,6 +3476,28 @@ def all_read(folder, out):
             if alike:
                 open(os.path.join(model, name), "w").close()
     return True
+
+
+def aligned(folder, *metrics):
+    """Whether runs' first losses and lengths of gradients are those of PyTorch's CTC of the folder's sound and labels, which those below 0
+    fill up."""
+    compute, config, weights = kept(folder, folder)
+    weights.tensors = {name: value.requires_grad_() for name, value in weights.tensors.items()}
+    sound, labels = (numpy.load(os.path.join(folder, name)) for name in ("two-sound.npy", "two-labels.npy"))
+    shares = torch.stack([torch.log_softmax(compute(weights, config, torch.tensor(one, dtype=torch.float64)), -1) for one in sound])
+    texts = [torch.tensor(row[row >= 0], dtype=torch.int64) for row in labels]
+    loss = torch.nn.functional.ctc_loss(shares.transpose(0, 1), torch.cat(texts), torch.full((len(sound),), shares.shape[1]),
+                                        torch.tensor([len(text) for text in texts]), blank=config["pad_token_id"],
+                                        reduction=config["ctc_loss_reduction"], zero_infinity=config.get("ctc_zero_infinity", False))
+    loss.backward()
+    length = math.sqrt(sum(float((value.grad ** 2).sum()) for value in weights.tensors.values() if value.grad is not None))
+    alike = True
+    for path in metrics:
+        with open(path) as file:
+            first = json.loads(file.readline())
+        print(first["loss"], float(loss), first["gradient_norm"], length)
+        alike = alike and abs(first["loss"] / float(loss) - 1) < 1e-5 and abs(first["gradient_norm"] / length - 1) < 1e-4
+    return alike
 
 
 def values_of(tensor):
@@ -3606,6 +3634,8 @@ def main():
         return adapted(folder, *rest)
     if command == "behind":
         return rename_wrong(folder, is_behind)
+    if command == "aligned":
+        return aligned(folder, *rest)
     if command == "all-read":
         return all_read(folder, rest[0])
     return same(folder, rest[0])
