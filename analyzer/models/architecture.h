@@ -55,10 +55,12 @@ typedef struct {
     const char *distances;     /* table of disentangled attention; whole name */
     const char *distance_norm; /* likewise */
     const char *distance_q, *distance_k; /* what its rows go through; NULL: through `q` and `k` */
-    const char *sinks;                   /* each head's score of nothing; its whole name */
-    const char *final_norm;              /* with its own prefix */
-    const char *positions;               /* likewise */
-    const char *embedding_norm;          /* likewise */
+    const char *position_gate,
+        *position_factor;       /* what lets the bias of scores by positions through (WavLM) */
+    const char *sinks;          /* each head's score of nothing; its whole name */
+    const char *final_norm;     /* with its own prefix */
+    const char *positions;      /* likewise */
+    const char *embedding_norm; /* likewise */
     const char *attention_factors, *ffn_factors; /* of what a part adds, by feature; whole names */
     const char *layer_factor;                    /* of all that a layer makes; whole name */
     /* Of what each layer reads of the token (mixers/token_input.c): one table, matrix and norm of all layers,

@@ -329,8 +329,8 @@ int mtf_assembly_self_attention(MtfAssembly *m, int x) {
     else
         own_heads(m, &names, x, h);
     Heads heads = memory_of(m, h);
-    int by_positions =
-        m->stack->distance_rows > 0 ? mtf_assembly_disentangled(m, heads.q, heads.k) : added(m);
+    int by_positions = m->stack->distance_rows > 0 ? mtf_assembly_disentangled(m, heads.q, heads.k)
+                                                   : mtf_assembly_gate_positions(m, x, added(m));
     Looks looks = { m->memory_length, m->stack->causal, { by_positions, m->mask } };
     int context = mtf_assembly_latent_values(m, attend(m, &heads, &looks));
     context = norm_context(m, gate_heads(m, x, context));

@@ -200,6 +200,10 @@ int mtf_assembly_sound(MtfAssembly *m);
 void mtf_assembly_tell_distances(MtfAssembly *m);
 int mtf_assembly_buckets(MtfAssembly *m);
 
+/* The bias by positions, as far as each place's features let it through [batch, heads, queries, memory]; itself where
+ * nothing does (signals/gated_positions.c). */
+int mtf_assembly_gate_positions(MtfAssembly *m, int x, int bias);
+
 /* The table of distances of disentangled attention and the row of each pair of positions; and the bias of the
  * layer's scores by them [batch, heads, queries, memory], of its queries and remembered keys, or -1
  * (architecture_bias.c). */

@@ -187,8 +187,26 @@ static void read_data2vec(MtfConfig *c, MtfArchitecture *n) {
     n->sound.place_taps = mtf_config_size(c, "conv_pos_kernel_size", 19);
 }
 
+/* WavLM: scores have a bias by distances, of which each place lets through as much as its features say. */
+static void read_wavlm(MtfConfig *c, MtfArchitecture *n) {
+    MtfStack *s = &n->encoder;
+    read_wav2vec2(c, n);
+    s->buckets = mtf_config_size(c, "num_buckets", 320);
+    s->max_distance = mtf_config_size(c, "max_bucket_distance", 800);
+    s->names.buckets = "encoder.layers.0.attention.rel_attn_embed";
+    s->names.position_gate = "attention.gru_rel_pos_linear";
+    s->names.position_factor = "attention.gru_rel_pos_const";
+    if (s->buckets % 4 != 0 || s->max_distance <= s->buckets / 4)
+        mtf_config_fail(c, "num_buckets",
+                        "a multiple of 4 is expected, less than four times max_bucket_distance");
+}
+
 const MtfArchitectureType mtf_sound_types[] = {
-    { "wav2vec2", read_wav2vec2 },       { "hubert", read_hubert },
-    { "data2vec-audio", read_data2vec }, { "unispeech", read_wav2vec2 },
-    { "unispeech-sat", read_wav2vec2 },  { NULL, NULL },
+    { "wav2vec2", read_wav2vec2 },
+    { "hubert", read_hubert },
+    { "wavlm", read_wavlm },
+    { "data2vec-audio", read_data2vec },
+    { "unispeech", read_wav2vec2 },
+    { "unispeech-sat", read_wav2vec2 },
+    { NULL, NULL },
 };

@@ -2710,12 +2710,27 @@ def wav2vec2(w, c, sound):
         told = gelu(layer_norm(told, 1, 0, 1e-5) if several else told)
     x, first = x + told, c.get("do_stable_layer_norm", False)
     x = x if first else plain_norm(w, c, p + "encoder.layer_norm", x)
+    gated = c["model_type"] == "wavlm"
+    if gated:
+        half, most = c["num_buckets"] // 2, c["max_bucket_distance"]
+
+        def bucket(distance):
+            near, exact = abs(distance), half // 2
+            far = exact + int(math.log(max(near, 1) / exact) / math.log(most / exact) * (half - exact))
+            return (near if near < exact else min(far, half - 1)) + half * (distance > 0)
+        rows = torch.tensor([[bucket(j - i) for j in range(len(x))] for i in range(len(x))])
+        apart = w(p + "encoder.layers.0.attention.rel_attn_embed.weight", c["num_buckets"], n, scale=1)[rows].permute(2, 0, 1)
     for i in range(c["num_hidden_layers"]):
         q = f"{p}encoder.layers.{i}."
 
         def attention(y):
             parts = [heads_of(linear(w, f"{q}attention.{name}_proj", y, h, True), n) for name in "qkv"]
-            return linear(w, q + "attention.out_proj", joined(attend(*parts, 1 / math.sqrt(h // n), causal=False)), h, True)
+            bias = None
+            if gated:
+                outputs = linear(w, q + "attention.gru_rel_pos_linear", heads_of(y, n), 8, True)
+                a, b = torch.sigmoid(outputs.reshape(n, len(y), 2, 4).sum(-1)).split(1, -1)
+                bias = (a * (b * w(q + "attention.gru_rel_pos_const", 1, n, 1, 1, scale=0.5, about=1)[0] - 1) + 2) * apart
+            return linear(w, q + "attention.out_proj", joined(attend(*parts, 1 / math.sqrt(h // n), causal=False, bias=bias)), h, True)
 
         def ffn(y):
             return linear(w, q + "feed_forward.output_dense", gelu(linear(w, q + "feed_forward.intermediate_dense", y, c["intermediate_size"], True)), h, True)
@@ -3303,6 +3318,9 @@ MODELS = {
     "wav2vec2-stable": (wav2vec2, {**SOUND, **SEVEN, "do_stable_layer_norm": True, "feat_extract_norm": "layer", "conv_bias": True,
                                    "num_conv_pos_embeddings": 5, "architectures": ["Wav2Vec2ForSequenceClassification"]}),
     "hubert": (wav2vec2, {**SOUND, **SEVEN, "feat_proj_layer_norm": False, "architectures": ["HubertForSequenceClassification"]}),
+    "wavlm": (wav2vec2, {**SOUND, **SEVEN, "num_buckets": 12, "max_bucket_distance": 8, "architectures": ["WavLMForSequenceClassification"]}),
+    "wavlm-stable": (wav2vec2, {**SOUND, "num_buckets": 16, "max_bucket_distance": 20, "do_stable_layer_norm": True, "feat_extract_norm": "layer",
+                                "architectures": ["WavLMForCTC"]}),
     "data2vec-audio": (wav2vec2, {**SOUND, "conv_pos_kernel_size": 5, "num_conv_pos_embeddings": 2, "architectures": ["Data2VecAudioModel"]}),
     "unispeech": (wav2vec2, {**SOUND, "architectures": ["UniSpeechForCTC"], "pad_token_id": 4, "ctc_loss_reduction": "mean", "ctc_zero_infinity": True}),
     "unispeech-sat": (wav2vec2, {**SOUND, **SEVEN, "architectures": ["UniSpeechSatForAudioFrameClassification"]}),
