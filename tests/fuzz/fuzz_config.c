@@ -12,6 +12,9 @@ static bool is_small(const MtfArchitecture *a) {
     for (int i = 0; i < 2; i++)
         if (stacks[i]->layers > 8 || stacks[i]->experts_per_token > 8 || stacks[i]->buckets > 64)
             return false;
+    for (int i = 0; i < a->windows.stages; i++)
+        if (a->windows.depths[i] > 8)
+            return false;
     return true;
 }
 

@@ -360,9 +360,10 @@ static void read_ijepa(MtfConfig *c, MtfArchitecture *n) {
 static void check_windows(MtfConfig *c, const MtfArchitecture *n) {
     const MtfWindows *w = &n->windows;
     for (int i = 0; i < w->stages; i++)
-        if (w->depths[i] < 1 || w->heads[i] < 1 || (n->d_model << i) % MAX(1, w->heads[i]) != 0)
+        if (w->depths[i] < 1 || w->depths[i] > MTF_MOST_LAYERS || w->heads[i] < 1 ||
+            (n->d_model << i) % MAX(1, w->heads[i]) != 0)
             mtf_config_fail(c, "num_heads",
-                            "a stage has at least one layer, and embed_dim, doubled from stage to "
+                            "a stage has 1 to 4096 layers, and embed_dim, doubled from stage to "
                             "stage, is a multiple of its heads");
     if (n->image_size % n->patch_size != 0 || n->image_size / n->patch_size > 4096)
         mtf_config_fail(c, "patch_size", "image_size must be 1 to 4096 times patch_size");

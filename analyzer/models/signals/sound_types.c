@@ -11,6 +11,19 @@
     .v = "attention.v_proj", .o = "attention.out_proj", .up = "feed_forward.intermediate_dense", \
     .down = "feed_forward.output_dense"
 
+/* A place is of at most a million samples. */
+static void check_convolutions(MtfConfig *c, const MtfSound *s) {
+    int64_t samples = 1;
+    for (int i = 0; i < s->layers; i++) {
+        if (s->channels[i] < 1 || s->taps[i] < 1 || s->strides[i] < 1)
+            mtf_config_fail(c, "conv_dim", "sizes of at least 1 are expected");
+        if (samples <= 1 << 20)
+            samples *= s->strides[i];
+    }
+    if (samples > 1 << 20)
+        mtf_config_fail(c, "conv_stride", "places of at most 1048576 samples are expected");
+}
+
 static void read_convolutions(MtfConfig *c, MtfSound *s) {
     static const int64_t taps[] = { 10, 3, 3, 3, 3, 2, 2 };
     MtfJson list;
@@ -25,9 +38,7 @@ static void read_convolutions(MtfConfig *c, MtfSound *s) {
     mtf_encoder_list(c, "conv_dim", s->layers, s->channels);
     mtf_encoder_list(c, "conv_kernel", s->layers, s->taps);
     mtf_encoder_list(c, "conv_stride", s->layers, s->strides);
-    for (int i = 0; i < s->layers; i++)
-        if (s->channels[i] < 1 || s->taps[i] < 1 || s->strides[i] < 1)
-            mtf_config_fail(c, "conv_dim", "sizes of at least 1 are expected");
+    check_convolutions(c, s);
     mtf_type_derived(c, "num_feat_extract_layers", s->layers);
     s->bias = mtf_config_flag(c, "conv_bias", false);
     s->activation = mtf_config_activation(c, "feat_extract_activation", "gelu");
@@ -183,7 +194,11 @@ static void read_hubert(MtfConfig *c, MtfArchitecture *n) {
 static void read_data2vec(MtfConfig *c, MtfArchitecture *n) {
     read_wav2vec2(c, n);
     n->sound.norm_each = true;
-    n->sound.place_layers = (int)mtf_config_integer(c, "num_conv_pos_embeddings", 1, 5);
+    int64_t places = mtf_config_integer(c, "num_conv_pos_embeddings", 1, 5);
+    n->sound.place_layers = (int)MIN(places, MTF_MOST_STAGES);
+    if (places > MTF_MOST_STAGES)
+        mtf_config_fail(c, "num_conv_pos_embeddings", "at most %d convolutions are expected",
+                        MTF_MOST_STAGES);
     n->sound.place_taps = mtf_config_size(c, "conv_pos_kernel_size", 19);
 }
 
@@ -196,9 +211,10 @@ static void read_wavlm(MtfConfig *c, MtfArchitecture *n) {
     s->names.buckets = "encoder.layers.0.attention.rel_attn_embed";
     s->names.position_gate = "attention.gru_rel_pos_linear";
     s->names.position_factor = "attention.gru_rel_pos_const";
-    if (s->buckets % 4 != 0 || s->max_distance <= s->buckets / 4)
+    if (s->buckets % 4 != 0 || s->max_distance <= s->buckets / 4 || s->max_distance > 1 << 16)
         mtf_config_fail(c, "num_buckets",
-                        "a multiple of 4 is expected, less than four times max_bucket_distance");
+                        "a multiple of 4 is expected, less than four times max_bucket_distance, "
+                        "which is at most 65536");
 }
 
 const MtfArchitectureType mtf_sound_types[] = {
