@@ -259,17 +259,21 @@ static bool waits_in_flight(const MtfProgram *program, const MtfBuffer *owner, i
  *
  *     micro-batch        0 F      1 F      0 B      2 F      1 B
  *     slot 0             [================]         [=============
- *     slot 1                      [=======================]          */
+ *     slot 1                      [=======================]
+ *
+ * and where steps overlap, beside what is done once a step: micro-batches of the next are in flight then. */
 static void give_slots(MtfProgram *program) {
     g_autofree bool *sums = find_sums(program);
     int forward = mtf_program_forward(program);
+    bool overlap = program->layout->execution.stage.weight_versions > 1;
+    int last = overlap ? mtf_program_length(program) - 1 : program->n_repeated - 1;
     for (int b = 0; b < (int)program->buffers->len; b++) {
         MtfBuffer *owner = mtf_program_buffer(program, b);
         if (owner->storage != b || sums[b] || !waits_in_flight(program, owner, forward))
             continue;
         owner->slots = program->layout->execution.stage.in_flight;
         owner->first = 0;
-        owner->last = owner->persistent ? owner->last : program->n_repeated - 1;
+        owner->last = owner->persistent ? owner->last : last;
     }
 }
 

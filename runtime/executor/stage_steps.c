@@ -351,11 +351,25 @@ void mtf_stage_run_forward(MtfStageRun *run, int64_t batch, GError **failure) {
     take_back(run, aside);
 }
 
+/* Exchanges what stages send each other for a step's updates, which are not made: what waits to be taken would
+ * be waited for. */
+static void pass_over_update(MtfStageRun *run) {
+    for (int c = 0; c < run->n_chunks; c++) {
+        begin_once(&run->chunks[c], MTF_PART_UPDATE);
+        run->chunks[c].next = mtf_program_length(run->chunks[c].program);
+    }
+    for (int c = next_chunk(run); c >= 0; c = next_chunk(run))
+        do_event(&run->chunks[c], MTF_PART_UPDATE, 0);
+}
+
 void mtf_stage_run_watch(MtfStageRun *run, int64_t step, const MtfInstructionLook *looks) {
     GError *unread = NULL;
     mtf_stage_run_drain(run, step);
-    for (int64_t next = step + 1; run->asynchronous && next <= run->until; next++)
+    pass_over_update(run);
+    for (int64_t next = step + 1; run->asynchronous && next <= run->until; next++) {
         mtf_stage_run_compute(run, next, NULL);
+        pass_over_update(run);
+    }
     wait_for_all(run);
     Aside *aside = put_aside(run);
     for (int c = 0; c < run->n_chunks; c++)

@@ -130,6 +130,28 @@ claim "a loss that is not finite ends the run though ranks have gone on" exits 1
 claim "it is told of the step that it belongs to" sh -c "grep -Eq 'the loss of step [2-9] is (infinite|not a number) \(that of step [1-8] was [0-9]' '$work/err'"
 claim "and how to have its cause" says_error "a run with --metrics FILE says what was so first"
 claim "and no checkpoint keeps what came of it" sh -c "! ls '$work/bad' 2>/dev/null | grep -q step"
+
+# The second stage tells the first a mean for its update, which is not made where the loss is not finite: nobody waits for it.
+cat >"$work/told.json" <<'EOF'
+{"meshtf_graph": 1, "name": "told", "dimensions": {"batch": 8, "one": 1},
+ "inputs": [{"name": "x", "dims": ["batch", "one"], "feed": "features"}],
+ "variables": [{"name": "a", "dims": ["one"], "init": "ones"}, {"name": "b", "dims": ["one"], "init": "ones"},
+               {"name": "m", "dims": ["one"], "init": "ones", "frozen": true}],
+ "operations": [{"name": "xm", "op": "add", "inputs": ["x", "m"], "stage": 1},
+                {"name": "xma", "op": "multiply", "inputs": ["xm", "a"], "stage": 1},
+                {"name": "xmab", "op": "multiply", "inputs": ["xma", "b"], "stage": 2},
+                {"name": "mean", "op": "reduce_mean", "inputs": ["xmab"], "dims": ["one"], "stage": 2},
+                {"name": "square", "op": "square", "inputs": ["xmab"], "stage": 2},
+                {"name": "loss", "op": "reduce_mean", "inputs": ["square"], "dims": [], "stage": 2},
+                {"name": "next", "op": "scale", "inputs": ["mean"], "factor": 0.5}],
+ "updates": [{"variable": "m", "value": "next"}], "loss": "loss", "optimizer": {"kind": "sgd", "rate": 1e30}}
+EOF
+for schedule in 1f1b pipedream; do
+    run meshtf-plan search "$work/told.json" --machine cpu-host --mesh rows:1 --precision f64 --stages 2 --microbatches 4 --schedule "$schedule" \
+        -o "$work/told-plan.json"
+    run timeout 60 mpirun -n 2 meshtf-run "$work/told-plan.json" --steps 40 --metrics "$work/told.metrics"
+    claim "$schedule: a loss that is not finite ends the run though an update is waited for" says_error 'the first result that is '
+done
 run mpirun -n 4 meshtf-run "$work/pipedream-1.json" --steps 2 --verify
 claim "one processor has no weights that lag" says_error 'stages of "pipedream" compute with weights of earlier steps'
 sed 's/"batch_dimension": "batch",//' "$work/pipedream-1.json" >"$work/whole.json"

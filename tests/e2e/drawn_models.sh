@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # seconds: 300
 # Drawn models whose steps may be divided, in micro-batches, recomputed, with the host, laid out as drawn on 1 to 8 ranks,
-# and some in pipeline stages, also cut anywhere with drawn layouts on meshes of their own sizes: losses are those of one processor that takes the batch whole, also behind a checkpoint of it,
+# and some in pipeline stages, also cut anywhere with drawn layouts on meshes of their own sizes, by asynchronous schedules, too: losses are those of one processor that takes the batch whole, also behind a checkpoint of it,
 # and bytes and memory what plans say.
 . tests/support/tap.sh
 . tests/support/together.sh
@@ -71,6 +71,21 @@ for ranks in 2 3 4 6 7 8; do
         name=${plan%-staged.plan} several=$((several + 1)) drawn="$drawn ${plan%.plan}"
         together "model $(basename "$name") trains as a whole" 1 "$name-whole.plan" --steps 4 --metrics "$name-whole.losses"
         together "model $(basename "$name") trains in stages on $ranks ranks" $ranks "$plan" --steps 4 --only-mpi --metrics "$name-staged.losses"
+    done
+done
+
+# Asynchronous ones: weights lag in the same stages of one processor each as much, as losses on wider meshes show.
+for ranks in 3 4 6; do
+    folder=$work/asynchronous-$ranks
+    mkdir "$folder"
+    run "$build/tests/e2e/drawn_stages" "$folder" $ranks $((first + 200 * ranks + 100)) $((first + 200 * ranks + 100 + 2 * count)) asynchronous
+    claim "models whose weights lag are cut for $ranks ranks" exits 0
+    for plan in "$folder"/*-staged.plan; do
+        [ -e "$plan" ] || continue
+        name=${plan%-staged.plan} several=$((several + 1)) drawn="$drawn ${plan%.plan}"
+        together "model $(basename "$name") trains in stages of one rank" "$(jq '.stages | length' "$name-whole.plan")" "$name-whole.plan" \
+            --steps 4 --metrics "$name-whole.losses"
+        together "model $(basename "$name") trains as far behind on $ranks ranks" $ranks "$plan" --steps 4 --only-mpi --metrics "$name-staged.losses"
     done
 done
 are_run

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* drawn_stages FOLDER RANKS FIRST END: for every seed from FIRST on and before END a drawn model in pipeline stages, cut
- * anywhere, each on a drawn mesh of its own size (RANKS in all), laid out by rules or freely, by a drawn schedule.
- * FOLDER/SEED-staged.plan is that pipeline, FOLDER/SEED-whole.plan the step in one piece on one processor; float64. */
+/* drawn_stages FOLDER RANKS FIRST END [asynchronous]: for every seed from FIRST on and before END a drawn model in
+ * pipeline stages, cut anywhere, each on a drawn mesh of its own size (RANKS in all), laid out by rules or freely, by a
+ * drawn schedule. FOLDER/SEED-staged.plan is that pipeline, FOLDER/SEED-whole.plan the step in one piece on one
+ * processor, of asynchronous schedules, whose weights lag, the same stages of one processor each; float64. */
 #include "analyzer/planner/planning.h"
 #include "cost/pipeline/pipeline_schedule.h"
 #include "layouts/graph/operation_table.h"
@@ -10,6 +11,8 @@
 #include "tests/support/cases/random_layout.h"
 #include "tests/support/cases/training_plan.h"
 #include "tests/support/drawn/random_model.h"
+
+#include <string.h>
 
 #define MOST_STAGES 8
 
@@ -26,6 +29,7 @@ typedef struct {
     GRand *random;
     const MtfGraph *model;
     const MtfPipelineSchedule *schedule;
+    bool asynchronous;
     int domains, stages, microbatches;
     int devices[MOST_STAGES]; /* of a domain */
 } Drawn;
@@ -34,7 +38,7 @@ static int below(const Drawn *d, int n) {
     return g_rand_int_range(d->random, 0, n);
 }
 
-/* Synchronous schedules of any number of stages, and how many domains share the ranks. */
+/* Schedules of any number of stages, and how many domains share the ranks. */
 static void draw(Drawn *d, int ranks) {
     const MtfPipelineSchedule *rows = mtf_pipeline_schedules();
     static const int parts[] = { 4, 6, 12 };
@@ -44,7 +48,7 @@ static void draw(Drawn *d, int ranks) {
     d->domains = 2 + below(d, MIN(3, ranks - 1));
     do
         d->schedule = &rows[below(d, n)];
-    while (mtf_pipeline_is_asynchronous(d->schedule->name));
+    while (mtf_pipeline_is_asynchronous(d->schedule->name) != d->asynchronous);
     d->stages = d->domains * mtf_pipeline_schedule_chunks(d->schedule);
     d->microbatches = parts[below(d, 3)];
     for (int i = 0; i < d->domains; i++)
@@ -101,9 +105,8 @@ static void add_stage(const Drawn *d, MtfPipelinePlan *pipeline, int stage) {
         g_error("stage %d: %s", stage, error->message);
 }
 
-/* NULL where the cut has no pipeline: a stage that reads of a later one, or nothing. */
-static MtfPipelinePlan *drawn_pipeline(const Drawn *d) {
-    g_autoptr(MtfGraph) written = cut(d);
+/* NULL where the cut has no pipeline: a stage that reads of a later one, or nothing, or what its schedule cannot do. */
+static MtfPipelinePlan *drawn_pipeline(const Drawn *d, const MtfGraph *written) {
     MtfStepVariant form = { .microbatches = d->microbatches,
                             .batch_dim = "batch",
                             .own_pass = true };
@@ -135,20 +138,37 @@ static void save_whole(const Drawn *d, const char *path) {
         g_error("%s: %s", path, error->message);
 }
 
-static void write_pipeline(const char *folder, int ranks, guint32 seed) {
+static void save(const MtfPipelinePlan *pipeline, const char *path) {
     g_autoptr(GError) error = NULL;
+    if (!mtf_pipeline_plan_save(pipeline, path, &error))
+        g_error("%s: %s", path, error->message);
+}
+
+/* The same stages on one processor each: weights lag there as much. */
+static void save_narrow(const Drawn *d, const MtfGraph *written, const char *path) {
+    Drawn narrow = *d;
+    for (int i = 0; i < d->domains; i++)
+        narrow.devices[i] = 1;
+    g_autoptr(MtfPipelinePlan) pipeline = drawn_pipeline(&narrow, written);
+    save(pipeline, path);
+}
+
+static void write_pipeline(const char *folder, int ranks, guint32 seed, bool asynchronous) {
     g_autofree char *staged = g_strdup_printf("%s/%u-staged.plan", folder, seed);
     g_autofree char *whole = g_strdup_printf("%s/%u-whole.plan", folder, seed);
     g_autoptr(MtfGraph) model = drawn_model(seed);
     g_autoptr(GRand) random = g_rand_new_with_seed(seed);
-    Drawn d = { .random = random, .model = model };
+    Drawn d = { .random = random, .model = model, .asynchronous = asynchronous };
     draw(&d, ranks);
-    g_autoptr(MtfPipelinePlan) pipeline = drawn_pipeline(&d);
+    g_autoptr(MtfGraph) written = cut(&d);
+    g_autoptr(MtfPipelinePlan) pipeline = drawn_pipeline(&d, written);
     if (pipeline == NULL)
         return;
-    if (!mtf_pipeline_plan_save(pipeline, staged, &error))
-        g_error("%s: %s", staged, error->message);
-    save_whole(&d, whole);
+    save(pipeline, staged);
+    if (asynchronous)
+        save_narrow(&d, written, whole);
+    else
+        save_whole(&d, whole);
 }
 
 static guint32 number(const char *text) {
@@ -156,8 +176,9 @@ static guint32 number(const char *text) {
 }
 
 int main(int argc, char **argv) {
-    for (guint32 seed = argc == 5 ? number(argv[3]) : 0; argc == 5 && seed < number(argv[4]);
-         seed++)
-        write_pipeline(argv[1], (int)number(argv[2]), seed);
-    return argc == 5 ? 0 : 2;
+    bool asynchronous = argc == 6 && strcmp(argv[5], "asynchronous") == 0,
+         good = argc == 5 || asynchronous;
+    for (guint32 seed = good ? number(argv[3]) : 0; good && seed < number(argv[4]); seed++)
+        write_pipeline(argv[1], (int)number(argv[2]), seed, asynchronous);
+    return good ? 0 : 2;
 }

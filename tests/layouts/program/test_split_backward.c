@@ -9,31 +9,35 @@
 #include "layouts/graph_file/graph_json.h"
 #include "layouts/plan_file/pipeline_plan.h"
 
-/* The last of two stages of the library's mlp, under a schedule, on one device. */
+/* One of two stages of a graph of the library, under a schedule, on one device. */
 typedef struct {
     MtfPipelinePlan *pipeline;
     MtfLayout *layout;
     MtfProgram *program;
-} Last;
+} Stage;
 
-static Last last_of(const char *schedule) {
+static Stage stage_of(const char *file, const char *schedule, int stage) {
     MtfStepVariant variant = { .microbatches = 4 };
     MtfMesh one;
-    g_autoptr(MtfGraph) written = mtf_graph_load("layouts/library/graphs/mlp.json", NULL, NULL);
+    g_autoptr(MtfGraph) written = mtf_graph_load(file, NULL, NULL);
     assert_true(mtf_cut_stages(written, 2, NULL));
     assert_true(mtf_mesh_parse("all:1", 0, &one, NULL));
     MtfGraph *training = mtf_planning_executed_graph(written, &variant, NULL);
     MtfPipelineOrder *order = mtf_pipeline_schedule_order(schedule, 2, 4, 1, NULL);
-    Last last = { .pipeline = mtf_pipeline_plan_new(training, schedule, order, NULL) };
+    Stage last = { .pipeline = mtf_pipeline_plan_new(training, schedule, order, NULL) };
     assert_non_null(last.pipeline);
-    const MtfGraph *graph = mtf_pipeline_stage_graph(last.pipeline, 1);
+    const MtfGraph *graph = mtf_pipeline_stage_graph(last.pipeline, stage);
     last.layout = mtf_layout_new(graph, &one);
-    last.layout->execution.stage = mtf_pipeline_stage_execution(last.pipeline, 1);
+    last.layout->execution.stage = mtf_pipeline_stage_execution(last.pipeline, stage);
     last.program = mtf_lower(graph, last.layout);
     return last;
 }
 
-static void last_clear(Last *last) {
+static Stage last_of(const char *schedule) {
+    return stage_of("layouts/library/graphs/mlp.json", schedule, 1);
+}
+
+static void stage_clear(Stage *last) {
     mtf_program_free(last->program);
     mtf_layout_free(last->layout);
     mtf_pipeline_plan_free(last->pipeline);
@@ -62,24 +66,24 @@ static bool leads_out(const MtfProgram *program, int i) {
 }
 
 TEST(what_the_stage_before_waits_for_comes_first) {
-    Last last = last_of("zb-h1");
+    Stage last = last_of("zb-h1");
     const MtfProgram *program = last.program;
     int forward = mtf_program_forward(program), half = program->weight_gradients;
     assert_in_range(half, forward + 1, program->n_repeated - 1);
     for (int i = forward; i < program->n_repeated; i++)
         assert_int_equal(leads_out(program, i), i < half);
-    last_clear(&last);
+    stage_clear(&last);
 }
 
 TEST(other_backward_passes_are_not_split) {
-    Last last = last_of("1f1b");
+    Stage last = last_of("1f1b");
     assert_int_equal(last.program->weight_gradients, last.program->n_repeated);
-    last_clear(&last);
+    stage_clear(&last);
 }
 
 /* What input gradients leave for weight gradients is there once for each micro-batch in flight. */
 TEST(what_waits_for_weight_gradients_has_slots) {
-    Last last = last_of("zb-h1");
+    Stage last = last_of("zb-h1");
     const MtfProgram *program = last.program;
     int waiting = 0, half = program->weight_gradients;
     int in_flight = last.layout->execution.stage.in_flight;
@@ -96,7 +100,7 @@ TEST(what_waits_for_weight_gradients_has_slots) {
         waiting += waits;
     }
     assert_true(waiting > 0);
-    last_clear(&last);
+    stage_clear(&last);
 }
 
 /* The gradient of the last micro-batch may be on its way while sums over micro-batches are made and
@@ -105,7 +109,7 @@ TEST(what_is_sent_keeps_its_bytes) {
     const char *schedules[] = { "1f1b", "gpipe", "zb-h1" };
     (void)state;
     for (int i = 0; i < (int)G_N_ELEMENTS(schedules); i++) {
-        Last last = last_of(schedules[i]);
+        Stage last = last_of(schedules[i]);
         const MtfProgram *program = last.program;
         int sent = 0;
         for (int b = 0; b < (int)program->buffers->len; b++) {
@@ -120,6 +124,31 @@ TEST(what_is_sent_keeps_its_bytes) {
                         !mtf_graph_tensor(program->graph, owner->tensor)->is_sent);
         }
         assert_true(sent > 0);
-        last_clear(&last);
+        stage_clear(&last);
     }
+}
+
+/* The last instruction beside which every storage with slots lives that one micro-batch leaves for later. */
+static int lives_until(const char *schedule) {
+    Stage first = stage_of("layouts/library/graphs/gpt-small.json", schedule, 0);
+    const MtfProgram *program = first.program;
+    int until = mtf_program_length(program), waiting = 0;
+    for (int b = 0; b < (int)program->buffers->len; b++) {
+        const MtfBuffer *owner = mtf_program_buffer(program, b);
+        if (owner->storage != b || owner->persistent || owner->slots < 2)
+            continue;
+        until = MIN(until, owner->last);
+        waiting++;
+    }
+    assert_true(waiting > 0);
+    until = until == mtf_program_length(program) - 1 ? -1 : until - (program->n_repeated - 1);
+    stage_clear(&first);
+    return until;
+}
+
+/* Until micro-batches end (0), and where those of the next step are in flight meanwhile, until updates do (-1). */
+TEST(what_is_in_flight_lives_beside_updates_where_steps_overlap) {
+    assert_int_equal(lives_until("1f1b"), 0);
+    assert_int_equal(lives_until("pipedream"), -1);
+    assert_int_equal(lives_until("pipedream-2bw"), -1);
 }
