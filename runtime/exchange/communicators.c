@@ -8,7 +8,7 @@
 
 struct MtfCommunicators {
     MPI_Comm of_axes[MAX_SETS]; /* MPI_COMM_NULL where the program needs none */
-    MPI_Op narrow_sum, narrow_maximum;
+    MPI_Op narrow_sum, maximum;
     MPI_Comm control; /* MPI_COMM_NULL where no loop has a condition */
 };
 
@@ -39,11 +39,11 @@ static MPI_Comm new_group(MPI_Comm control, const MtfMesh *mesh, unsigned axes) 
     return group;
 }
 
-/* What MPI calls for bfloat16: inout[i] = in[i] combined with inout[i]. */
-static void combine(void *in, void *inout, int count, MtfReduction reduction) {
+/* inout[i] = in[i] combined with inout[i]. */
+static void combine(void *in, void *inout, int count, MtfDtype dtype, MtfReduction reduction) {
     const char *terms[] = { inout, in };
     char *targets[] = { inout };
-    mtf_combine(&(MtfCombination){ .dtype = MTF_BF16,
+    mtf_combine(&(MtfCombination){ .dtype = dtype,
                                    .reduction = reduction,
                                    .n_terms = 2,
                                    .n_targets = 1,
@@ -52,14 +52,16 @@ static void combine(void *in, void *inout, int count, MtfReduction reduction) {
                 count);
 }
 
+/* What MPI calls for sums of bfloat16. */
 static void narrow_sum(void *in, void *inout, int *count, MPI_Datatype *type) {
     (void)type;
-    combine(in, inout, *count, MTF_REDUCE_SUM);
+    combine(in, inout, *count, MTF_BF16, MTF_REDUCE_SUM);
 }
 
-static void narrow_maximum(void *in, void *inout, int *count, MPI_Datatype *type) {
-    (void)type;
-    combine(in, inout, *count, MTF_REDUCE_MAX);
+/* What MPI calls for maxima of floats. */
+static void maximum(void *in, void *inout, int *count, MPI_Datatype *type) {
+    MtfDtype dtype = *type == MPI_FLOAT ? MTF_F32 : *type == MPI_DOUBLE ? MTF_F64 : MTF_BF16;
+    combine(in, inout, *count, dtype, MTF_REDUCE_MAX);
 }
 
 static bool has_condition(const MtfGraph *graph) {
@@ -81,8 +83,7 @@ MtfCommunicators *mtf_communicators_new(MPI_Comm control, const MtfProgram *prog
         communicators->of_axes[axes] =
             used[axes] ? new_group(control, &program->layout->mesh, axes) : MPI_COMM_NULL;
     mtf_mpi_require(MPI_Op_create(narrow_sum, 1, &communicators->narrow_sum), "MPI_Op_create");
-    mtf_mpi_require(MPI_Op_create(narrow_maximum, 1, &communicators->narrow_maximum),
-                    "MPI_Op_create");
+    mtf_mpi_require(MPI_Op_create(maximum, 1, &communicators->maximum), "MPI_Op_create");
     communicators->control =
         has_condition(program->graph) ? mtf_control_new(control) : MPI_COMM_NULL;
     return communicators;
@@ -97,7 +98,7 @@ void mtf_communicators_free(MtfCommunicators *communicators) {
     if (communicators->control != MPI_COMM_NULL)
         mtf_mpi_require(MPI_Comm_free(&communicators->control), "MPI_Comm_free");
     mtf_mpi_require(MPI_Op_free(&communicators->narrow_sum), "MPI_Op_free");
-    mtf_mpi_require(MPI_Op_free(&communicators->narrow_maximum), "MPI_Op_free");
+    mtf_mpi_require(MPI_Op_free(&communicators->maximum), "MPI_Op_free");
     g_free(communicators);
 }
 
@@ -122,9 +123,10 @@ MPI_Datatype mtf_element_type(MtfDtype dtype) {
 
 MPI_Op mtf_communicators_operation(const MtfCommunicators *communicators, MtfDtype dtype,
                                    MtfReduction reduction) {
+    if (mtf_dtype_is_float(dtype) && reduction == MTF_REDUCE_MAX)
+        return communicators->maximum;
     if (dtype == MTF_BF16)
-        return reduction == MTF_REDUCE_MAX ? communicators->narrow_maximum
-                                           : communicators->narrow_sum;
+        return communicators->narrow_sum;
     return reduction == MTF_REDUCE_MAX || dtype == MTF_BOOL ? MPI_MAX : MPI_SUM;
 }
 

@@ -33,8 +33,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfCommunicators, mtf_communicators_free)
 /* Elements of that type in messages; MPI has no bfloat16: a message holds its bits. */
 MPI_Datatype mtf_element_type(MtfDtype dtype);
 
-/* How elements of that type are reduced: MPI's own operation, or ours on 16-bit words, since MPI
- * has no bfloat16. Each addition is made in float32 and rounded. */
+/* How elements of that type are reduced: MPI's own operation, or ours. MPI has no bfloat16: each addition is made in
+ * float32 and rounded. And its maximum of what is no number depends on the order (x > y ? x : y). */
 MPI_Op mtf_communicators_operation(const MtfCommunicators *communicators, MtfDtype dtype,
                                    MtfReduction reduction);
 

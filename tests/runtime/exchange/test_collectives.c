@@ -232,6 +232,38 @@ TEST(placements_reach_each_other_by_messages_of_every_algorithm) {
     assert_true(mtf_verdict());
 }
 
+/* Element e is no number on rank e alone; the others are their rank. */
+static void check_maximum(MtfDtype dtype) {
+    g_autofree char *text = g_strdup_printf("r:%d", ranks);
+    MtfMesh mesh;
+    assert_true(mtf_mesh_parse(text, 0, &mesh, NULL));
+    g_autoptr(MtfGraph) graph = mtf_reshard_graph(1, (int64_t[]){ ranks + 1 }, dtype);
+    MtfPlacement from = mtf_placement_replicated(), to = from;
+    from.axis[0] = MTF_PARTIAL_MAX;
+    Case c;
+    case_init(&c, graph, &mesh, &from, &to, MTF_MAX_MESSAGE);
+    const MtfOperand *given = &c.executor.worker->operands[0];
+    for (int64_t e = 0; e <= ranks; e++)
+        mtf_slice_set(given, e, e == rank ? (double)NAN : (double)rank);
+    mtf_executor_run(&c.executor, 0, mtf_program_length(c.program), 1);
+    const MtfOperand *largest = &c.executor.worker->operands[c.target];
+    for (int64_t e = 0; e < ranks; e++)
+        mtf_expect(isnan(mtf_slice_get(largest, e)), "rank %d's NaN is lost", (int)e);
+    mtf_expect(mtf_slice_get(largest, ranks) == ranks - 1, "the maximum is wrong");
+    case_clear(&c);
+}
+
+TEST(a_maximum_keeps_what_is_no_number_wherever_it_stands) {
+    for (int window = 0; window < 2; window++) {
+        by_window = window;
+        check_maximum(MTF_F32);
+        check_maximum(MTF_F64);
+        check_maximum(MTF_BF16);
+    }
+    by_window = false;
+    assert_true(mtf_verdict());
+}
+
 TEST(a_long_allreduce_goes_in_chunks) {
     g_autofree char *text = g_strdup_printf("r:%d", ranks);
     MtfMesh mesh;
