@@ -92,6 +92,18 @@ void mtf_dependences_free(MtfDependences *dependences) {
 
 /* ---- Stretches ----------------------------------------------------------------------------- */
 
+/* Whether it makes what another stage waits for. */
+static bool makes_what_is_sent(const MtfProgram *program, int index) {
+    const MtfInstruction *instruction = mtf_program_instruction(program, index);
+    for (int k = 0; k < instruction->n_outputs; k++) {
+        int tensor = mtf_program_buffer(program, instruction->outputs[k])->tensor;
+        if (tensor >= 0 && mtf_graph_tensor(program->graph, tensor)->is_sent &&
+            mtf_graph_tensor(program->graph, tensor)->producer >= 0)
+            return true;
+    }
+    return false;
+}
+
 /* Whether it is part of what is worked out for all gradients together, and no gradient. */
 static bool is_of_all_gradients(const MtfProgram *program, int index) {
     const MtfGraph *graph = program->graph;
@@ -103,12 +115,13 @@ static bool is_of_all_gradients(const MtfProgram *program, int index) {
 
 void mtf_program_segments(const MtfProgram *program, int ends[MTF_SEGMENTS]) {
     int n = mtf_program_length(program), forward = mtf_program_forward(program), loss = n;
-    int clipped = n;
+    int asked = n;
     while (loss > 0 && !mtf_program_writes_loss(program, loss - 1))
         loss--;
-    while (clipped > program->n_repeated && !is_of_all_gradients(program, clipped - 1))
-        clipped--;
-    int points[] = { forward, loss, program->weight_gradients, program->n_repeated, clipped, n };
+    while (asked > program->n_repeated && !is_of_all_gradients(program, asked - 1) &&
+           !makes_what_is_sent(program, asked - 1))
+        asked--;
+    int points[] = { forward, loss, program->weight_gradients, program->n_repeated, asked, n };
     for (int s = 0; s < MTF_SEGMENTS; s++) {
         int least = s;
         for (int i = s + 1; i < MTF_SEGMENTS; i++)

@@ -3,7 +3,9 @@
 
 #include "analyzer/training/training_graph.h"
 #include "layouts/execution/executed_graph.h"
+#include "layouts/graph/stage_split.h"
 #include "layouts/graph_file/graph_json.h"
+#include "layouts/placement/rules.h"
 #include "layouts/program/program_order.h"
 #include "tests/support/cases/parse_graph.h"
 #include "tests/support/cases/random_layout.h"
@@ -93,4 +95,61 @@ TEST(no_variable_is_written_ahead_of_what_clipping_asks_for) {
     for (int i = 0; i < n; i++)
         order[i] = i;
     assert_true(mtf_order_check(program, order, NULL));
+}
+
+/* Of the last stage of a graph whose batch is in two micro-batches, on two processors. */
+static MtfProgram *program_of_stage(const MtfGraph *graph, MtfLayout **layout) {
+    MtfMesh mesh;
+    assert_true(mtf_mesh_parse("a:2", 0, &mesh, NULL));
+    g_autoptr(MtfRules) rules = mtf_rules_parse(graph, &mesh, "batch:a", NULL, NULL);
+    *layout = mtf_layout_from_rules(graph, &mesh, rules);
+    return mtf_program_emit(graph, *layout);
+}
+
+/* The last instruction that writes a buffer of the tensor. */
+static int last_writer(const MtfProgram *program, int tensor) {
+    int last = -1;
+    for (int i = 0; i < mtf_program_length(program); i++)
+        for (int k = 0; k < mtf_program_instruction(program, i)->n_outputs; k++)
+            if (mtf_program_buffer(program, mtf_program_instruction(program, i)->outputs[k])
+                    ->tensor == tensor)
+                last = i;
+    return last;
+}
+
+/* Both stages read e, and the second sends its sum of e's gradient to the first, which waits for it before it agrees on
+ * the step: ranks of the second would wait for ever if an order let them update w, which they agree on first. */
+TEST(no_variable_is_written_ahead_of_a_sum_that_another_stage_waits_for) {
+    static const char text[] =
+        "{'meshtf_graph': 1, 'name': 'tied', 'dimensions': {'batch': 8, 'd': 2},"
+        " 'inputs': [{'name': 'x', 'dims': ['batch', 'd'], 'feed': 'features'}],"
+        " 'variables': [{'name': 'e', 'dims': ['d'], 'init': 'ones'}, {'name': 'w', 'dims': ['d'], 'init': 'ones'}],"
+        " 'operations': [{'name': 'y', 'op': 'multiply', 'inputs': ['x', 'e'], 'stage': 1},"
+        "                {'name': 'z', 'op': 'multiply', 'inputs': ['y', 'w'], 'stage': 2},"
+        "                {'name': 't', 'op': 'multiply', 'inputs': ['z', 'e'], 'stage': 2},"
+        "                {'name': 'tt', 'op': 'square', 'inputs': ['t'], 'stage': 2},"
+        "                {'name': 'loss', 'op': 'reduce_mean', 'inputs': ['tt'], 'dims': [], 'stage': 2}],"
+        " 'loss': 'loss', 'optimizer': {'kind': 'sgd', 'rate': 0.1}}";
+    g_autoptr(MtfGraph) forward = mtf_test_graph(text);
+    g_autoptr(MtfGraph) whole = mtf_training_graph(forward, NULL);
+    mtf_graph_complete_stages(whole);
+    MtfDivision halves = { .microbatches = 2, .batch = mtf_graph_find_dimension(whole, "batch") };
+    assert_true(mtf_graph_execute(whole, &halves, (MtfKept[2]){ { 0 } }, 2, NULL));
+    g_autoptr(MtfStageSplit) split = mtf_stage_split(whole, NULL);
+    g_autoptr(MtfLayout) layout = NULL;
+    g_autoptr(MtfProgram) program = program_of_stage(split->graphs->pdata[1], &layout);
+    int sent = 0, n = mtf_program_length(program);
+    while (!mtf_graph_tensor(program->graph, sent)->is_sent ||
+           last_writer(program, sent) < program->n_repeated)
+        sent++;
+    int sum = last_writer(program, sent),
+        update = last_writer(program, mtf_graph_find_tensor(program->graph, "update/w"));
+    assert_true(sum < update);
+    g_autofree int *order = g_new(int, n);
+    for (int i = 0; i < n; i++)
+        order[i] = i < sum ? i : i + 1;
+    order[n - 1] = sum;
+    g_autoptr(GError) error = NULL;
+    assert_false(mtf_order_check(program, order, &error));
+    assert_non_null(strstr(error->message, "out of its part of the step"));
 }

@@ -44,16 +44,28 @@ static bool is_for_clipping(const MtfProgram *program, int index) {
            op->origin != MTF_ORIGIN_GRADIENT;
 }
 
+/* Whether another stage waits for what it makes. */
+static bool is_for_others(const MtfProgram *program, int index) {
+    const MtfInstruction *instruction = mtf_program_instruction(program, index);
+    for (int k = 0; k < instruction->n_outputs && index >= program->n_repeated; k++) {
+        int tensor = mtf_program_buffer(program, instruction->outputs[k])->tensor;
+        if (tensor >= 0 && mtf_graph_tensor(program->graph, tensor)->is_sent &&
+            mtf_graph_tensor(program->graph, tensor)->source == MTF_SOURCE_OPERATION)
+            return true;
+    }
+    return false;
+}
+
 int mtf_part_of_step(const MtfProgram *program, int instruction) {
-    bool forward = true, before_loss = false, clips = false;
+    bool forward = true, before_loss = false, asked = false;
     for (int i = 0; i <= instruction; i++)
         forward &= is_forward(program, i);
     for (int i = instruction; i < mtf_program_length(program); i++)
-        clips |= is_for_clipping(program, i);
+        asked |= is_for_clipping(program, i) || is_for_others(program, i);
     for (int i = instruction; i < mtf_program_length(program); i++)
         before_loss |= program->graph->loss >= 0 && writes_loss(program, i);
     return (forward ? 0 : 1) + (before_loss ? 0 : 2) + (instruction < program->n_repeated ? 0 : 4) +
-           (clips ? 0 : 8);
+           (asked ? 0 : 8);
 }
 
 /* Whether nothing may go from one side of a pair of neighbours to the other: parts end between them, or one is
