@@ -44,6 +44,8 @@ static void add_index(Space *space, int dim, int input_dim) {
     const MtfWindow *window = mtf_window_of(space->row, &space->operation->attributes, dim);
     const MtfAttributes *a = &space->operation->attributes;
     bool held = space->row->whole && (dim == a->dimension || dim == a->choices || dim == a->keys);
+    bool parts_meet =
+        space->row->reduction != MTF_REDUCE_NONE || space->row->along == MTF_ALONG_CHOOSES;
     iteration->index[iteration->n++] = (MtfIndex){
         .dim = dim,
         .input_dim = input_dim,
@@ -53,7 +55,7 @@ static void add_index(Space *space, int dim, int input_dim) {
         .size = mtf_graph_size(space->graph, dim),
         .even = even_size(space, dim),
         .reduced = reduced,
-        .whole = held || (reduced && space->row->reduction == MTF_REDUCE_NONE),
+        .whole = held || (reduced && !parts_meet),
     };
 }
 

@@ -250,7 +250,7 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
     [MTF_OP_TOP_K] = { ROW("top_k", REDUCTION, 1, 1, 2, REPLACED), .suffixes = { NULL, "index" },
                        .outputs_like = { 0, MTF_OUTPUT }, .integer_outputs = 2, .separate = true,
                        .padding = MTF_PADDING_LOWEST, .flops = 4, .own_dimensions = true,
-                       .positional = true,
+                       .positional = true, .along = MTF_ALONG_CHOOSES,
                        .attributes = { REQUIRED_DIMENSION(from), REQUIRED_DIMENSION(to),
                                        NUMBER(blocks, 0) },
                        .check = mtf_check_top_k },
@@ -570,6 +570,13 @@ bool mtf_tensor_is_on_host(const MtfGraph *graph, int tensor) {
     int producer = mtf_graph_tensor(graph, tensor)->producer;
     return producer >= 0 &&
            mtf_operation_row(mtf_graph_operation(graph, producer)->kind)->host == MTF_HOST_TO;
+}
+
+int mtf_operation_along(const MtfOperation *operation) {
+    MtfAlong along = mtf_operation_row(operation->kind)->along;
+    return along == MTF_ALONG_NOTHING   ? -1
+           : along == MTF_ALONG_CHOOSES ? operation->attributes.from
+                                        : operation->attributes.dimension;
 }
 
 bool mtf_operation_adds_input(const MtfOperation *operation, int k) {

@@ -429,12 +429,12 @@ typedef enum {
     MTF_PADDING_UNREAD, /* nothing: ids never choose it */
 } MtfPadding;
 
-/* What goes between the kernels of an operation along the dimension that attribute "dimension" names, where that
- * is split. */
+/* What goes between the kernels of an operation along one dimension (mtf_operation_along), where that is split. */
 typedef enum {
     MTF_ALONG_NOTHING,
     MTF_ALONG_SORTS, /* elements come to other places (layouts/placement/sort_columns.h) */
     MTF_ALONG_SUMS,  /* the totals of parts, which those behind them begin with */
+    MTF_ALONG_CHOOSES, /* the best of parts, of which all choose the best: the result lacks the dimension */
 } MtfAlong;
 
 /* What one operation is checked with (operation_check.h). */
@@ -514,6 +514,9 @@ const MtfOperationRow *mtf_operation_row(int kind);
 
 /* Whether a tensor lies in the host's memory. */
 bool mtf_tensor_is_on_host(const MtfGraph *graph, int tensor);
+
+/* The dimension whose parts tell each other something while the operation runs; -1: none. */
+int mtf_operation_along(const MtfOperation *operation);
 
 /* Whether input `k` of the operation is its row's addend. */
 bool mtf_operation_adds_input(const MtfOperation *operation, int k);

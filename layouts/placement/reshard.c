@@ -512,10 +512,10 @@ static int64_t sent_in_boxes(const MtfGraph *graph, const MtfMesh *mesh, const M
 
 /* ---- Columns ------------------------------------------------------------------------------- */
 
-/* Elements of a message beside its rows: an all-to-all gives each member a block; a halo half a column to either
- * neighbour. */
+/* Elements of a message beside its rows: an all-to-all, and an allgather, gives each member a block; a halo half a
+ * column to either neighbour. */
 static int64_t column_places(const MtfMesh *mesh, const MtfReshardOp *op, int from, int to) {
-    if (mtf_reshard_row(op->kind)->exchanges)
+    if (!mtf_reshard_row(op->kind)->margins)
         return op->column / mtf_mesh_group_size(mesh, op->axes);
     return ABS(from - to) == 1 ? op->column / 2 : 0;
 }
@@ -523,7 +523,7 @@ static int64_t column_places(const MtfMesh *mesh, const MtfReshardOp *op, int fr
 /* Of rows on `rank`, or with -1 the most. */
 static int64_t column_rows(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
                            const MtfReshardOp *op, int rank) {
-    int dim = mtf_graph_operation(graph, op->reader.operation)->attributes.dimension;
+    int dim = mtf_column_dimension(mtf_graph_operation(graph, op->reader.operation));
     return mtf_sort_rows(graph, mesh, shape, &op->from, dim, rank);
 }
 

@@ -22,6 +22,23 @@ int64_t mtf_sort_column(const MtfGraph *graph, const MtfOperation *operation, in
     return parts > 1 && sent < gathered && parts_are_near(size, parts, column) ? column : 0;
 }
 
+int64_t mtf_choice_candidates(const MtfGraph *graph, const MtfOperation *operation, int64_t parts) {
+    const MtfAttributes *a = &operation->attributes;
+    int64_t size = mtf_graph_size(graph, a->from);
+    int64_t bytes = mtf_dtype_bytes(mtf_graph_tensor(graph, operation->outputs[0])->dtype);
+    int64_t few = MIN(mtf_graph_size(graph, a->to), mtf_largest_part(size, parts));
+    return parts * few * (bytes + 4) < size * bytes ? few : 0;
+}
+
+int mtf_total_places(MtfDtype dtype) {
+    return dtype == MTF_BF16 ? 3 : 1;
+}
+
+int mtf_column_dimension(const MtfOperation *operation) {
+    bool chooses = mtf_operation_row(operation->kind)->along == MTF_ALONG_CHOOSES;
+    return chooses ? operation->attributes.to : operation->attributes.dimension;
+}
+
 int64_t mtf_sort_rows(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
                       const MtfPlacement *placement, int dim, int rank) {
     MtfShape rest = *shape;

@@ -53,7 +53,8 @@ MtfPlacement mtf_strategy_output(const MtfGraph *graph, int operation,
                                  int k) {
     const MtfOperation *op = mtf_graph_operation(graph, operation);
     const MtfShape *shape = &mtf_graph_tensor(graph, op->outputs[k])->shape;
-    bool maximum = mtf_operation_row(op->kind)->reduction == MTF_REDUCE_MAX;
+    const MtfOperationRow *row = mtf_operation_row(op->kind);
+    bool maximum = row->reduction == MTF_REDUCE_MAX;
     MtfPlacement placement = mtf_placement_replicated();
     for (int a = 0; a < MTF_MAX_MESH_AXES; a++) {
         int choice = strategy->axis[a];
@@ -61,7 +62,7 @@ MtfPlacement mtf_strategy_output(const MtfGraph *graph, int operation,
             placement.axis[a] = MTF_PARTIAL_SUM;
         else if (choice >= 0 && mtf_shape_find(shape, iteration->index[choice].dim) >= 0)
             placement.axis[a] = (int16_t)iteration->index[choice].dim;
-        else if (choice >= 0)
+        else if (choice >= 0 && row->along != MTF_ALONG_CHOOSES)
             placement.axis[a] = maximum ? MTF_PARTIAL_MAX : MTF_PARTIAL_SUM;
     }
     return placement;

@@ -45,7 +45,7 @@ static MtfPhase phase_of(const Join *join, int index) {
 static bool is_small(const Join *join, int index) {
     const MtfInstruction *instruction = instruction_at(join, index);
     if (instruction->kind != MTF_INSTRUCTION_RESHARD || instruction->n_inputs > 1 ||
-        instruction->payload_bytes > join->bytes)
+        instruction->reshard.column > 0 || instruction->payload_bytes > join->bytes)
         return false;
     const MtfReshardRow *row = mtf_reshard_row(instruction->reshard.kind);
     return row->reduces || row->gathers;

@@ -103,8 +103,8 @@ static bool needs_what_is_cut(const Group *group, const MtfInstruction *instruct
     for (int i = 0; i < iteration.n; i++)
         if (iteration.index[i].whole && find_dim(group, iteration.index[i].dim) >= 0)
             return true;
-    return mtf_operation_row(op->kind)->along != MTF_ALONG_NOTHING &&
-           find_dim(group, op->attributes.dimension) >= 0;
+    int along = mtf_operation_along(op);
+    return along >= 0 && find_dim(group, along) >= 0;
 }
 
 /* Whether the kernel can be a part of the group as that is cut now. */

@@ -8,6 +8,7 @@
 #include "layouts/kernel_work/kernel_scratch.h"
 #include "layouts/placement/sort_columns.h"
 #include "layouts/program/kernel_measures.h"
+#include "layouts/program/kernel_traffic.h"
 #include "layouts/program/lifetimes.h"
 #include "layouts/program/split_backward.h"
 
@@ -216,74 +217,30 @@ static int obtain_input(Lowering *lowering, int operation, int k, const MtfPlace
 
 /* ---- Kernels ------------------------------------------------------------------------------- */
 
-/* Bytes read and written of an operation that adds to an input, as much of it as the others have.
- */
-static double adding_traffic(const Lowering *lowering, const MtfInstruction *instruction,
-                             int addend) {
-    double others = 0, whole = (double)buffer_at(lowering, instruction->outputs[0])->bytes;
-    for (int k = 0; k < instruction->n_inputs; k++)
-        if (k != addend)
-            others += (double)buffer_at(lowering, instruction->inputs[k])->bytes;
-    return others + 2 * MIN(whole, others);
-}
-
-/* Of experts' matrices as much as their products read: not those that nobody chose. */
-static double matrix_bytes(const Lowering *lowering, const MtfInstruction *instruction, int k) {
-    const MtfOperation *op = mtf_graph_operation(lowering->graph, instruction->operation);
-    int64_t element = mtf_dtype_bytes(mtf_graph_tensor(lowering->graph, op->inputs[k])->dtype);
-    return instruction->products.calls * instruction->products.n * instruction->products.k *
-           (double)element;
-}
-
-/* Attention's values that are its keys, too, are read once. */
-static bool are_keys(const MtfOperation *op, const MtfOperationRow *row, int k) {
-    return row->products == MTF_PRODUCTS_ATTENTION && k == 2 && op->inputs[1] == op->inputs[2];
-}
-
-/* Bytes read and written; an input that is read sparsely counts as much as the output, an element of
- * a stack as much as the input, and a sum that is added to is read as well. */
-static double kernel_traffic(const Lowering *lowering, const MtfInstruction *instruction,
-                             const MtfOperationRow *row) {
-    const MtfOperation *op = mtf_graph_operation(lowering->graph, instruction->operation);
-    double output_bytes = 0, input_bytes = 0;
-    if (mtf_operation_loop_part(lowering->graph, instruction->operation) == MTF_LOOP_STACKS)
-        return 2 * (double)buffer_at(lowering, instruction->inputs[0])->bytes;
-    for (int k = 0; k < instruction->n_outputs; k++)
-        output_bytes += (double)buffer_at(lowering, instruction->outputs[k])->bytes;
-    for (int k = 0; k < instruction->n_inputs; k++) {
-        double bytes = (double)buffer_at(lowering, instruction->inputs[k])->bytes;
-        if (row->products == MTF_PRODUCTS_EXPERTS && k == 1)
-            bytes = MIN(bytes, matrix_bytes(lowering, instruction, k));
-        if (!are_keys(op, row, k))
-            input_bytes += row->gathers && k == 0 ? MIN(bytes, output_bytes) : bytes;
-    }
-    bool adds = mtf_operation_accumulates(lowering->graph, instruction->operation);
-    return input_bytes + output_bytes * (adds ? 2 : 1);
-}
-
+/* Of a kernel that runs as the strategy says. */
 static void measure_kernel(Lowering *lowering, MtfAlikeOperations *alike,
-                           MtfInstruction *instruction) {
+                           const MtfStrategy *strategy, MtfInstruction *instruction) {
     const MtfOperation *op = mtf_graph_operation(lowering->graph, instruction->operation);
-    const MtfOperationRow *row = mtf_operation_row(op->kind);
     MtfKernelMeasure measure =
-        mtf_kernel_measures_find(&lowering->measures, alike, instruction->operation,
-                                 &lowering->program->layout->operations[instruction->operation]);
-    instruction->kernel_class = row->kernel_class;
+        mtf_kernel_measures_find(&lowering->measures, alike, instruction->operation, strategy);
+    instruction->kernel_class = mtf_operation_row(op->kind)->kernel_class;
     instruction->flops = measure.flops;
     instruction->multiply_adds = measure.multiply_adds;
     instruction->products = measure.products;
     instruction->block_side = measure.block_side;
     instruction->row_length = measure.row_length;
-    instruction->traffic_bytes = row->addend > 0 && row->addend < op->n_inputs
-                                     ? adding_traffic(lowering, instruction, row->addend)
-                                     : kernel_traffic(lowering, instruction, row);
+    instruction->traffic_bytes = mtf_kernel_traffic(lowering->program, instruction);
     if (measure.scratch_bytes > 0)
         instruction->scratch = new_scratch(lowering, measure.scratch_bytes, MTF_MEMORY_WORKSPACE);
 }
 
-static void emit_kernel(Lowering *lowering, int operation, MtfAlikeOperations *alike, int *inputs) {
+static const MtfStrategy *strategy_of(const Lowering *lowering, int operation) {
+    return &lowering->program->layout->operations[operation];
+}
+
+static void emit_kernel(Lowering *lowering, int operation, MtfAlikeOperations *alike,
+                        const MtfStrategy *strategy, int *inputs) {
     const MtfOperation *op = mtf_graph_operation(lowering->graph, operation);
-    const MtfStrategy *strategy = &lowering->program->layout->operations[operation];
     MtfInstruction instruction = {
         .kind = MTF_INSTRUCTION_KERNEL,
         .operation = operation,
@@ -299,7 +256,7 @@ static void emit_kernel(Lowering *lowering, int operation, MtfAlikeOperations *a
         instruction.outputs[k] =
             new_copy(lowering, op->outputs[k], &placement, memory_of(lowering, op->outputs[k]));
     }
-    measure_kernel(lowering, alike, &instruction);
+    measure_kernel(lowering, alike, strategy, &instruction);
     emit(lowering, &instruction);
 }
 
@@ -438,7 +395,7 @@ typedef struct {
 
 static int new_column(const Along *s, int k) {
     const MtfTensor *t = mtf_graph_tensor(s->lowering->graph, s->tensors[k]);
-    int dim = mtf_graph_operation(s->lowering->graph, s->operation)->attributes.dimension;
+    int dim = mtf_column_dimension(mtf_graph_operation(s->lowering->graph, s->operation));
     int64_t rows =
         mtf_sort_rows(s->lowering->graph, s->lowering->mesh, &t->shape, &s->placement, dim, -1);
     return new_buffer(s->lowering,
@@ -469,7 +426,7 @@ static void emit_part(const Along *s, const Part *part, int64_t places) {
         .outputs = g_memdup2(part->outputs, sizeof *part->outputs * (gsize)part->n_outputs),
         .scratch = -1,
     };
-    measure_kernel(s->lowering, s->alike, &instruction);
+    measure_kernel(s->lowering, s->alike, strategy_of(s->lowering, s->operation), &instruction);
     if (places > 0 && instruction.scratch < 0)
         instruction.scratch = new_scratch(s->lowering, 0, MTF_MEMORY_WORKSPACE);
     if (places > 0)
@@ -530,7 +487,7 @@ static void emit_by_all(const Along *s, const int *given) {
     bool adds = op->n_outputs == 1;
     int *inputs = g_memdup2(given, sizeof *given * (gsize)op->n_inputs);
     inputs[0] = adds ? inputs[0] : reshard(lowering, s->operation, inputs[0], &whole);
-    emit_kernel(lowering, s->operation, s->alike, inputs);
+    emit_kernel(lowering, s->operation, s->alike, strategy_of(lowering, s->operation), inputs);
     if (!adds)
         return;
     int kernel = mtf_program_length(lowering->program) - 1;
@@ -543,10 +500,22 @@ static void emit_by_all(const Along *s, const int *given) {
     reshard(lowering, s->operation, sum, &s->placement);
 }
 
-/* Each part tells all others its total, once to each of them: a column of as many places. */
+static void emit_sorted(Along *s, const int *inputs) {
+    const MtfOperation *op = mtf_graph_operation(s->lowering->graph, s->operation);
+    s->column =
+        mtf_sort_column(s->lowering->graph, op, mtf_mesh_group_size(s->lowering->mesh, s->axes));
+    if (s->column > 0)
+        emit_by_columns(s, inputs);
+    else
+        emit_by_all(s, inputs);
+}
+
+/* Each part tells all others its total, once to each of them: a column of as many places, or as many times those that a
+ * total takes. */
 static void emit_with_totals(Along *s, const int *inputs) {
     const MtfOperation *op = mtf_graph_operation(s->lowering->graph, s->operation);
-    s->column = mtf_mesh_group_size(s->lowering->mesh, s->axes);
+    MtfDtype dtype = mtf_graph_tensor(s->lowering->graph, op->outputs[0])->dtype;
+    s->column = mtf_mesh_group_size(s->lowering->mesh, s->axes) * mtf_total_places(dtype);
     int totals = new_column(s, 0);
     emit_part(s, &(Part){ 1, 1, 1, inputs, &totals }, 0);
     emit_column_exchange(s, MTF_RESHARD_ALLTOALL, 1, &totals);
@@ -556,19 +525,60 @@ static void emit_with_totals(Along *s, const int *inputs) {
     emit_part(s, &(Part){ 2, 2, 1, read, &output }, 0);
 }
 
+/* All elements, of which each part chooses: as where its strategy splits nothing there. */
+static void choose_of_all(const Along *s, int input) {
+    MtfPlacement whole = s->placement;
+    MtfStrategy strategy = *strategy_of(s->lowering, s->operation);
+    for (int a = 0; a < s->lowering->mesh->n_axes; a++)
+        if (s->axes >> a & 1) {
+            whole.axis[a] = MTF_REPLICATED;
+            strategy.axis[a] = MTF_DUPLICATED;
+        }
+    int *inputs = g_new(int, 1);
+    inputs[0] = reshard(s->lowering, s->operation, input, &whole);
+    emit_kernel(s->lowering, s->operation, s->alike, &strategy, inputs);
+}
+
+/* Each part tells all others its best, of which each chooses. */
+static void emit_with_candidates(Along *s, int input) {
+    Lowering *lowering = s->lowering;
+    const MtfOperation *op = mtf_graph_operation(lowering->graph, s->operation);
+    int parts = mtf_mesh_group_size(lowering->mesh, s->axes);
+    int64_t candidates = mtf_choice_candidates(lowering->graph, op, parts);
+    if (candidates == 0) {
+        choose_of_all(s, input);
+        return;
+    }
+    for (int a = 0; a < lowering->mesh->n_axes; a++)
+        s->placement.axis[a] =
+            (int16_t)(s->axes >> a & 1 ? op->attributes.to : s->placement.axis[a]);
+    s->column = candidates;
+    int columns[2] = { new_column(s, 0), new_column(s, 1) }, outputs[2];
+    emit_part(s, &(Part){ 1, 1, 2, &input, columns }, 0);
+    s->column = parts * candidates;
+    emit_column_exchange(s, MTF_RESHARD_ALLGATHER, 2, columns);
+    for (int k = 0; k < 2; k++) {
+        MtfPlacement placement =
+            mtf_strategy_output(lowering->graph, s->operation, &s->alike->iteration,
+                                strategy_of(lowering, s->operation), k);
+        outputs[k] =
+            new_copy(lowering, op->outputs[k], &placement, memory_of(lowering, op->outputs[k]));
+    }
+    emit_part(s, &(Part){ 2, 2, 2, columns, outputs }, 0);
+}
+
 static void emit_along(Along *s, const int *inputs) {
     const MtfOperation *op = mtf_graph_operation(s->lowering->graph, s->operation);
+    MtfAlong along = mtf_operation_row(op->kind)->along;
     int first = mtf_program_length(s->lowering->program);
-    s->column =
-        mtf_sort_column(s->lowering->graph, op, mtf_mesh_group_size(s->lowering->mesh, s->axes));
     s->tensors[0] = op->outputs[0];
     s->tensors[1] = op->n_outputs > 1 ? op->outputs[1] : op->inputs[0];
-    if (mtf_operation_row(op->kind)->along == MTF_ALONG_SUMS)
+    if (along == MTF_ALONG_SUMS)
         emit_with_totals(s, inputs);
-    else if (s->column > 0)
-        emit_by_columns(s, inputs);
+    else if (along == MTF_ALONG_CHOOSES)
+        emit_with_candidates(s, inputs[0]);
     else
-        emit_by_all(s, inputs);
+        emit_sorted(s, inputs);
     for (int i = first; i < mtf_program_length(s->lowering->program); i++)
         mtf_program_instruction(s->lowering->program, i)->inner =
             mtf_program_instruction(s->lowering->program, i)->kind == MTF_INSTRUCTION_RESHARD;
@@ -577,7 +587,7 @@ static void emit_along(Along *s, const int *inputs) {
 /* Fetches the inputs and runs the kernel, or kernels. */
 static void emit_inputs_and_kernel(Lowering *lowering, int operation) {
     const MtfOperation *op = mtf_graph_operation(lowering->graph, operation);
-    const MtfStrategy *strategy = &lowering->program->layout->operations[operation];
+    const MtfStrategy *strategy = strategy_of(lowering, operation);
     MtfAlikeOperations *alike = mtf_kernel_measures_of(&lowering->measures, operation);
     Along along = { .lowering = lowering, .operation = operation, .alike = alike };
     int *inputs = g_new(int, op->n_inputs);
@@ -590,10 +600,10 @@ static void emit_inputs_and_kernel(Lowering *lowering, int operation) {
                         : obtain_input(lowering, operation, k, &placement);
         along.placement = placement;
     }
-    if (mtf_operation_row(op->kind)->along != MTF_ALONG_NOTHING)
-        along.axes = mtf_placement_split_axes(&along.placement, op->attributes.dimension);
+    if (mtf_operation_along(op) >= 0)
+        along.axes = mtf_placement_split_axes(&along.placement, mtf_operation_along(op));
     if (mtf_mesh_group_size(lowering->mesh, along.axes) == 1) {
-        emit_kernel(lowering, operation, alike, inputs);
+        emit_kernel(lowering, operation, alike, strategy, inputs);
         return;
     }
     emit_along(&along, inputs);

@@ -4,6 +4,7 @@
 #include "layouts/graph/loops.h"
 #include "layouts/graph/microbatches.h"
 #include "layouts/graph/window.h"
+#include "layouts/placement/sort_columns.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -189,9 +190,8 @@ int64_t mtf_reshard_scratch(const MtfGraph *graph, const MtfMesh *mesh, const Mt
 
 MtfRange mtf_buffer_range(const MtfProgram *program, const MtfBuffer *buffer, int dim, int rank) {
     const MtfMesh *mesh = &program->layout->mesh;
-    if (buffer->column > 0 &&
-        mtf_graph_operation(program->graph, buffer->reader.operation)->attributes.dimension ==
-            dim) {
+    if (buffer->column > 0 && mtf_column_dimension(mtf_graph_operation(
+                                  program->graph, buffer->reader.operation)) == dim) {
         unsigned axes = mtf_placement_split_axes(&buffer->placement, dim);
         int64_t begin = buffer->column * mtf_mesh_group_position(mesh, axes, rank);
         return (MtfRange){ begin, begin + buffer->column };

@@ -280,19 +280,21 @@ static bool set_column_message(const Preparation *p, MtfPeerMessages *messages, 
 }
 
 /* Blocks of columns lie where they are sent from and go to: one a member, or one for those before this processor in
- * the group and one for those behind it. */
+ * the group and one for those behind it; of an allgather the one block goes to all. */
 static bool prepare_columns(Preparation *p, GError **error) {
     MtfMove *move = p->move;
     bool halves = mtf_reshard_row(p->reshard.kind)->margins;
+    bool gathers = mtf_reshard_row(p->reshard.kind)->gathers;
     MtfRoute first = { member(p, 0), member(p, 1) };
     int64_t block = mtf_reshard_column_elements(p->graph, p->mesh, p->shape, &p->reshard, first);
-    messages_init(&move->send, move->n_members, p->input);
+    messages_init(&move->send, gathers ? 1 : move->n_members, p->input);
     messages_init(&move->receive, move->n_members, p->output);
     for (int i = 0; i < move->n_members; i++) {
         int64_t offset = block * (halves ? i > move->position : i);
         MtfRoute out = { p->rank, member(p, i) }, in = { member(p, i), p->rank };
-        if (!set_column_message(p, &move->send, i, out, offset, error) ||
-            !set_column_message(p, &move->receive, i, in, offset, error))
+        if ((!gathers || i == 0) && !set_column_message(p, &move->send, i, out, offset, error))
+            return false;
+        if (!set_column_message(p, &move->receive, i, in, offset, error))
             return false;
     }
     return true;

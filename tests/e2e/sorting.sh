@@ -35,6 +35,16 @@ claim "three parts get all elements, which are less than columns with their plac
 run mpirun -n 3 meshtf-run "$work/plan.json" --steps 5 --verify
 claim "sorted in three parts it trains as on one processor" says "the same training as on one processor"
 
+# The 5 largest of 4 rows of 1001 in 6 parts: 6 parts' 5 candidates in float64 and their places in int32 are gathered,
+# 4 x 30 x (8 + 4) bytes, where 4 x 1001 elements would be. Their gradients go back to the parts that have them.
+sed 's/"n": 1001}/"n": 1001, "k": 5}/; s/"v", "dims": \["n"\]/"v", "dims": ["k"]/; s/"op": "sort", "inputs": \["wx"\], "dimension": "n"/"op": "top_k", "inputs": ["wx"], "from": "n", "to": "k"/; s/\["y", "v"\], "dims": \["b", "n"\]/["y", "v"], "dims": ["b", "k"]/' \
+    "$work/sorting.json" >"$work/choosing.json"
+run meshtf-plan estimate "$work/choosing.json" --mesh a:6 --precision f64 --layout n:a -o "$work/plan.json"
+claim "candidates of 6 parts are gathered and nothing else travels" says "allgather          a                  2          240     1.41 KiB"
+run mpirun -n 6 meshtf-run "$work/plan.json" --steps 5 --verify
+claim "the largest of parts train as on one processor" says "the same training as on one processor"
+claim "candidates' bytes are those that were predicted" says "every rank's calls and bytes equal the program's"
+
 run meshtf-plan search "$work/sorting.json" --mesh a:8 --precision f64 --layouts free --pin n:a -o "$work/plan.json"
 claim "a search prices what is sorted in parts" exits 0
 run mpirun -n 8 meshtf-run "$work/plan.json" --steps 5 --verify

@@ -155,7 +155,7 @@ static void loop_stack_kernel(const MtfKernelCall *call) {
     copy_element(call, &call->outputs[0], &call->inputs[0], true);
 }
 
-/* ---- Scans and ranks ------------------------------------------------------------------------- */
+/* ---- Scans ----------------------------------------------------------------------------------- */
 
 /* In double, which holds every int32 and sums float32 more exactly than it is stored. */
 static void scan(const Runs *out, const Runs *in, int64_t first, const MtfAttributes *a,
@@ -196,19 +196,32 @@ static Total total_of(const MtfOperand *operand, int64_t first, int64_t n, int64
     return total;
 }
 
+/* How many elements a total takes. */
+static int64_t places_of(const MtfKernelCall *call, const MtfOperand *told) {
+    return runs_of(told, call->operation->attributes.dimension).along / call->columns;
+}
+
+/* Puts a total into n elements from `first` on: each is what those before it leave of it, rounded. */
+static void put_total(const MtfOperand *out, int64_t first, int64_t n, Total total) {
+    if (out->dtype == MTF_I64)
+        ((uint64_t *)out->data)[first] = total.whole;
+    for (int64_t k = 0; k < n && out->dtype != MTF_I64; k++) {
+        mtf_slice_set(out, first + k, total.sum);
+        double told = mtf_slice_get(out, first + k);
+        total.sum = isfinite(told) ? total.sum - told : 0;
+    }
+}
+
 /* Tells every part of the dimension the totals of this one: a block of `rows` to each. */
 static void give_totals(const MtfKernelCall *call) {
     const MtfOperand *out = &call->outputs[0];
     Runs in = runs_of(&call->inputs[0], call->operation->attributes.dimension);
-    int64_t rows = in.outer * in.inner;
+    int64_t rows = in.outer * in.inner, n = places_of(call, out);
     for (int64_t row = 0; row < rows; row++) {
         int64_t first = row / in.inner * in.along * in.inner + row % in.inner;
         Total total = total_of(in.operand, first, in.along, in.inner);
         for (int64_t part = 0; part < call->columns; part++)
-            if (out->dtype == MTF_I64)
-                ((uint64_t *)out->data)[part * rows + row] = total.whole;
-            else
-                mtf_slice_set(out, part * rows + row, total.sum);
+            put_total(out, (part * rows + row) * n, n, total);
     }
 }
 
@@ -216,11 +229,18 @@ static void give_totals(const MtfKernelCall *call) {
 static Total total_before(const MtfKernelCall *call, int64_t rows, int64_t row) {
     const MtfAttributes *a = &call->operation->attributes;
     const MtfOperand *told = &call->inputs[1];
+    Total all = { 0 };
     if (call->part == 0)
-        return (Total){ 0 };
-    int64_t own = told->begin[mtf_operand_find(told, a->dimension)] / call->columns;
-    return a->reverse != 0 ? total_of(told, (own + 1) * rows + row, call->columns - own - 1, rows)
-                           : total_of(told, row, own, rows);
+        return all;
+    int64_t n = places_of(call, told);
+    int64_t own = told->begin[mtf_operand_find(told, a->dimension)] / (n * call->columns);
+    int64_t end = a->reverse != 0 ? call->columns : own;
+    for (int64_t part = a->reverse != 0 ? own + 1 : 0; part < end; part++) {
+        Total total = total_of(told, (part * rows + row) * n, n, 1);
+        all.sum += total.sum;
+        all.whole += total.whole;
+    }
+    return all;
 }
 
 static void cumulative_sum_kernel(const MtfKernelCall *call) {
@@ -240,100 +260,6 @@ static void cumulative_sum_kernel(const MtfKernelCall *call) {
         else
             scan(&out, &in, first, a, before.sum);
     }
-}
-
-/* Whether element `i` of a column comes before element `j`: it is larger, or as large and earlier; NaN is
- * larger than all. */
-static bool comes_before(const Runs *in, int64_t first, int64_t i, int64_t j) {
-    double x = mtf_slice_get(in->operand, first + i * in->inner);
-    double y = mtf_slice_get(in->operand, first + j * in->inner);
-    bool alike = x == y || (isnan(x) && isnan(y));
-    return alike ? i < j : x > y || isnan(x);
-}
-
-/* The element of a column that comes next after element `last`; the first of all after -1. */
-static int64_t next_largest(const Runs *in, int64_t first, int64_t last) {
-    int64_t best = -1;
-    for (int64_t i = 0; i < in->along; i++)
-        if ((last < 0 || comes_before(in, first, last, i)) &&
-            (best < 0 || comes_before(in, first, i, best)))
-            best = i;
-    return MAX(best, 0);
-}
-
-/* The places of elements of a column that are kept, in the column of the result: a heap under the one
- * that comes last. */
-typedef struct {
-    const Runs *in;
-    int64_t first;   /* of the column, in the input */
-    int32_t *kept;   /* of the column, in the result */
-    int64_t n, step; /* of those */
-} Heap;
-
-static int32_t *kept_at(const Heap *heap, int64_t i) {
-    return &heap->kept[i * heap->step];
-}
-
-/* Lets element `place` sink from the heap's top, or what lies below it, to where it belongs. */
-static void sink(const Heap *heap, int64_t at, int64_t place) {
-    for (int64_t below = 2 * at + 1; below < heap->n; below = 2 * at + 1) {
-        if (below + 1 < heap->n &&
-            comes_before(heap->in, heap->first, *kept_at(heap, below), *kept_at(heap, below + 1)))
-            below++;
-        if (!comes_before(heap->in, heap->first, place, *kept_at(heap, below)))
-            break;
-        *kept_at(heap, at) = *kept_at(heap, below);
-        at = below;
-    }
-    *kept_at(heap, at) = (int32_t)place;
-}
-
-/* Fills the heap with what comes first of all elements behind `bar` (-1: of all). */
-static void keep_first(Heap *heap, int64_t most, int64_t bar) {
-    const Runs *in = heap->in;
-    heap->n = 0;
-    for (int64_t i = 0; i < in->along; i++) {
-        if (bar >= 0 && !comes_before(in, heap->first, bar, i))
-            continue;
-        if (heap->n < most) {
-            *kept_at(heap, heap->n++) = (int32_t)i;
-            for (int64_t at = heap->n / 2 - 1; heap->n == most && at >= 0; at--)
-                sink(heap, at, *kept_at(heap, at));
-        } else if (comes_before(in, heap->first, i, *kept_at(heap, 0))) {
-            sink(heap, 0, i);
-        }
-    }
-}
-
-/* Takes the heap down from its end: what came last at each time comes to lie there. */
-static void order(Heap *heap) {
-    while (heap->n > 1) {
-        int32_t last = *kept_at(heap, 0), place = *kept_at(heap, heap->n - 1);
-        heap->n--;
-        sink(heap, 0, place);
-        *kept_at(heap, heap->n) = last;
-    }
-}
-
-static void top_k_kernel(const MtfKernelCall *call) {
-    const MtfAttributes *a = &call->operation->attributes;
-    Runs in = runs_of(&call->inputs[0], a->from), out = runs_of(&call->outputs[0], a->to);
-    for (int64_t o = 0; o < out.outer && out.along > 0; o++)
-        for (int64_t i = 0; i < out.inner; i++) {
-            int64_t at = o * out.along * out.inner + i, bar = -1;
-            Heap heap = { .in = &in,
-                          .first = o * in.along * in.inner + i,
-                          .kept = (int32_t *)call->outputs[1].data + at,
-                          .step = out.inner };
-            for (int64_t k = 0; k < out.begin; k++)
-                bar = next_largest(&in, heap.first, bar);
-            keep_first(&heap, out.along, bar);
-            order(&heap);
-            for (int64_t k = 0; k < out.along; k++)
-                mtf_slice_set(
-                    &call->outputs[0], at + k * out.inner,
-                    mtf_slice_get(in.operand, heap.first + *kept_at(&heap, k) * in.inner));
-        }
 }
 
 /* ---- Random numbers -------------------------------------------------------------------------- */
@@ -377,6 +303,5 @@ const MtfKernelRow mtf_shape_kernels[] = {
     MTF_TIMED_KERNEL(MTF_OP_RANDOM_NORMAL, random_normal_kernel, { NULL }, "rc",
                      MTF_SLOW_FROM_NOTHING),
     MTF_TIMED_KERNEL(MTF_OP_CUMULATIVE_SUM, cumulative_sum_kernel, { "rk" }, NULL, MTF_SLOW),
-    MTF_TIMED_KERNEL(MTF_OP_TOP_K, top_k_kernel, { "rc" }, NULL, MTF_SLOW),
     { .kernel = NULL },
 };

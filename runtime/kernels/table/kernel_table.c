@@ -14,6 +14,7 @@
 #include "runtime/kernels/rows/kernel_routing.h"
 #include "runtime/kernels/rows/kernel_shape.h"
 #include "runtime/kernels/rows/kernel_sort.h"
+#include "runtime/kernels/rows/kernel_top_k.h"
 #include "runtime/kernels/windows/kernel_conv.h"
 #include "runtime/kernels/windows/kernel_pool.h"
 
@@ -22,7 +23,7 @@ static const MtfKernelRow *const lists[] = {
     mtf_map_kernels,       mtf_move_kernels,   mtf_shape_kernels,     mtf_lookup_kernels,
     mtf_attention_kernels, mtf_cache_kernels,  mtf_rotary_kernels,    mtf_routing_kernels,
     mtf_einsum_kernels,    mtf_expert_kernels, mtf_quantized_kernels, mtf_conv_kernels,
-    mtf_pool_kernels,      mtf_linear_kernels, mtf_sort_kernels,
+    mtf_pool_kernels,      mtf_linear_kernels, mtf_sort_kernels,      mtf_top_k_kernels,
 };
 
 static const MtfKernelRow *rows[MTF_OPERATIONS];

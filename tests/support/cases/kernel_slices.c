@@ -239,8 +239,7 @@ static bool next_part(Run *run) {
  * and by test_layouts_agree. */
 static int parts_of(const Run *run, const MtfIndex *index, int asked) {
     bool uneven = index->even > 0 && index->even % asked != 0;
-    bool along = mtf_operation_row(run->operation->kind)->along != MTF_ALONG_NOTHING &&
-                 index->dim == run->operation->attributes.dimension;
+    bool along = index->dim == mtf_operation_along(run->operation);
     return index->whole || uneven || along ? 1 : asked;
 }
 
