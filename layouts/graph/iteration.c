@@ -26,7 +26,7 @@ static bool missing_in_output(const Space *space, int dim) {
 }
 
 bool mtf_index_splits(const MtfIndex *index, int64_t parts) {
-    return !index->whole && parts <= index->size && (index->even == 0 || index->even % parts == 0);
+    return !index->whole && parts <= index->most && (index->even == 0 || index->even % parts == 0);
 }
 
 /* The size of a dimension that is split evenly alone, else 0. */
@@ -53,10 +53,25 @@ static void add_index(Space *space, int dim, int input_dim) {
         .window = window,
         .is_larger = window != NULL && mtf_window_larger(space->row, window) == dim,
         .size = mtf_graph_size(space->graph, dim),
+        .most = mtf_graph_size(space->graph, dim),
         .even = even_size(space, dim),
         .reduced = reduced,
         .whole = held || (reduced && !parts_meet),
     };
+}
+
+static int64_t common_divisor(int64_t a, int64_t b) {
+    return b == 0 ? a : common_divisor(b, a % b);
+}
+
+/* The first dimensions of a group split together. Where one dimension becomes several, or several one, parts read what
+ * they lack of others (margins.h); else they are as many elements on both sides. */
+static void split_together(const Space *space, const MtfReshapeGroup *group, int in, int out,
+                           MtfIndex *index) {
+    bool single = group->n_in == 1 || group->n_out == 1;
+    index->even =
+        single ? common_divisor(even_size(space, in), even_size(space, out)) : group->parts;
+    index->most = MIN(mtf_graph_size(space->graph, in), mtf_graph_size(space->graph, out));
 }
 
 /* The first dimensions of a group go together; the others are elements of their parts. */
@@ -70,8 +85,9 @@ static void add_group(Space *space, const MtfReshapeGroup *group) {
         int dim = out->dims[group->first_out + j];
         add_index(space, dim, pair && j == 0 ? in->dims[group->first_in] : dim);
         iteration->index[iteration->n - 1].whole = !pair || j > 0;
-        iteration->index[iteration->n - 1].even =
-            pair && j == 0 && group->n_in + group->n_out > 2 ? group->parts : even_size(space, dim);
+        if (pair && j == 0)
+            split_together(space, group, in->dims[group->first_in], dim,
+                           &iteration->index[iteration->n - 1]);
     }
     for (int i = pair; i < group->n_in; i++) {
         int dim = in->dims[group->first_in + i];
@@ -87,10 +103,6 @@ static void reshape_iteration(Space *space) {
                                &mtf_graph_tensor(space->graph, op->outputs[0])->shape, groups);
     for (int i = 0; i < n; i++)
         add_group(space, &groups[i]);
-}
-
-static int64_t common_divisor(int64_t a, int64_t b) {
-    return b == 0 ? a : common_divisor(b, a % b);
 }
 
 /* What inputs have in the place of a joined index is no index of its own: only where it is split evenly

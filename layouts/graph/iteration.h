@@ -21,6 +21,7 @@ typedef struct {
     bool reduced; /* missing in some output */
     bool whole;   /* cannot be split: reduced where parts do not add up, or held whole by the row */
     int64_t even; /* above 0: splits into equal parts alone, whose number divides `even` */
+    int64_t most; /* parts that it splits into */
 } MtfIndex;
 
 #define MTF_MAX_INDEXES (2 * MTF_MAX_RANK)

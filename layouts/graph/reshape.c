@@ -70,6 +70,20 @@ int mtf_reshape_groups(const MtfGraph *graph, const MtfShape *in, const MtfShape
     return n;
 }
 
+int mtf_reshape_side(const MtfGraph *graph, const MtfOperation *operation, int dim) {
+    MtfReshapeGroup groups[2 * MTF_MAX_RANK];
+    const MtfShape *in = mtf_operation_operand_shape(graph, operation, 0);
+    const MtfShape *out = mtf_operation_operand_shape(graph, operation, MTF_OUTPUT);
+    int n = mtf_reshape_groups(graph, in, out, groups);
+    for (int g = 0; g < n; g++) {
+        const MtfReshapeGroup *group = &groups[g];
+        bool single = group->n_in == 1 ? group->n_out > 1 : group->n_in > 1 && group->n_out == 1;
+        if (single && in->dims[group->first_in] == dim)
+            return out->dims[group->first_out];
+    }
+    return -1;
+}
+
 /* ---- What inputs are of a result that joins them ---------------------------------------------- */
 
 /* The first dimension of `whole` that the other shape lacks, or -1. */

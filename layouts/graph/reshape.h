@@ -6,7 +6,8 @@
  *     y[batch, length, heads, value]            {model | heads value}
  *
  * Row-major order makes the first dimension of a group the slowest one, so that p equal parts along
- * it are p equal runs of elements on both sides, where p divides the sizes of both first ones. */
+ * it are p equal runs of elements on both sides, where p divides the sizes of both first ones. Other parts differ at
+ * their ends: 6 heads of 4 in 4 parts are 4, 8, 4 and 8 of the 24 elements that in 4 parts are 6 each. */
 #ifndef MTF_RESHAPE_H
 #define MTF_RESHAPE_H
 
@@ -22,6 +23,10 @@ typedef struct {
  * no such groups. A dimension that both have is a group of its own. */
 int mtf_reshape_groups(const MtfGraph *graph, const MtfShape *in, const MtfShape *out,
                        MtfReshapeGroup *groups);
+
+/* The dimension that one of a reshape's input, `dim`, splits together with where it becomes several, or is the first of
+ * several that become one, so that either side's elements are as many of the other's each; -1 where it is none such. */
+int mtf_reshape_side(const MtfGraph *graph, const MtfOperation *operation, int dim);
 
 /* What an input of an operation that joins is of its result, which has a dimension `to` that no input
  * has: elements [begin, begin + size) along it, which the input has along `dim`.

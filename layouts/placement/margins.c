@@ -22,11 +22,32 @@ static bool joined_reach(MtfReach *reach, const MtfGraph *graph, MtfReader reade
     return joined.dim == dim;
 }
 
+/* An element of the first of several dimensions is so many of the one that they merge to, or come of. */
+static bool reshaped_reach(MtfReach *reach, const MtfGraph *graph, const MtfOperation *op,
+                           int dim) {
+    int to = mtf_reshape_side(graph, op, dim);
+    if (to < 0)
+        return false;
+    int64_t size = mtf_graph_size(graph, dim), parted = mtf_graph_size(graph, to);
+    bool divides = size >= parted;
+    *reach = (MtfReach){ .parted = to,
+                         .parted_size = parted,
+                         .size = size,
+                         .stride = divides ? size / parted : parted / size,
+                         .dilation = 1,
+                         .places = divides ? size / parted : parted / size,
+                         .gathers = divides,
+                         .exact = true };
+    return true;
+}
+
 bool mtf_reach_init(MtfReach *reach, const MtfGraph *graph, MtfReader reader, int dim) {
     const MtfOperation *op = mtf_graph_operation(graph, reader.operation);
     const MtfOperationRow *row = mtf_operation_row(op->kind);
     if (row->joins)
         return joined_reach(reach, graph, reader, dim);
+    if (row->dims == MTF_DIMS_RESHAPED)
+        return reshaped_reach(reach, graph, op, dim);
     const MtfWindow *window = mtf_window_of(row, &op->attributes, dim);
     if (window == NULL || mtf_window_margined(row, window) != dim)
         return false;

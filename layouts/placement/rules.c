@@ -174,7 +174,7 @@ static bool indexes_equal(const MtfIndex *a, const MtfIndex *b) {
     return a->dim == b->dim && a->input_dim == b->input_dim && a->other_dim == b->other_dim &&
            a->window == b->window && a->is_larger == b->is_larger && a->joined == b->joined &&
            a->size == b->size && a->reduced == b->reduced && a->whole == b->whole &&
-           a->even == b->even;
+           a->even == b->even && a->most == b->most;
 }
 
 static gboolean iteration_equal(gconstpointer left, gconstpointer right) {

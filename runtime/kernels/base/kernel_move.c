@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/kernels/base/kernel_move.h"
 
+#include "layouts/graph/reshape.h"
 #include "runtime/kernels/base/kernel_bfloat16.h"
 #include "runtime/kernels/base/kernel_nest.h"
 #include "runtime/kernels/base/slice.h"
@@ -109,6 +110,46 @@ static void rename_kernel(const MtfKernelCall *call) {
         memcpy(out->data, call->inputs[0].data, (size_t)(elements * mtf_dtype_bytes(out->dtype)));
 }
 
+/* What is given of a reshape's input, along the result's dimensions and from where that begins: of those that several
+ * merge to it may be more than the result has, since elements of the first of these are given whole. */
+static MtfOperand given_of(const MtfKernelCall *call) {
+    MtfReshapeGroup groups[2 * MTF_MAX_RANK];
+    const MtfOperand *in = &call->inputs[0];
+    MtfOperand given = call->outputs[0];
+    int n = mtf_reshape_groups(
+        call->graph, mtf_operation_operand_shape(call->graph, call->operation, 0),
+        mtf_operation_operand_shape(call->graph, call->operation, MTF_OUTPUT), groups);
+    for (int g = 0; g < n; g++) {
+        const MtfReshapeGroup *group = &groups[g];
+        int j = group->first_out, i = group->first_in;
+        if (group->n_out != 1 || group->n_in < 2)
+            continue;
+        given.size[j] = in->size[i];
+        given.begin[j] = in->begin[i];
+        for (int k = 1; k < group->n_in; k++) {
+            given.size[j] *= in->size[i + k];
+            given.begin[j] *= in->size[i + k];
+        }
+    }
+    int64_t first = 0;
+    for (int j = 0; j < given.rank; j++)
+        first += (call->outputs[0].begin[j] - given.begin[j]) * mtf_operand_stride(&given, j);
+    given.data = in->data;
+    given.data = mtf_operand_at(&given, first);
+    return given;
+}
+
+/* Renamed where all that is given is made. */
+static void reshape_kernel(const MtfKernelCall *call) {
+    if (mtf_operand_elements(&call->inputs[0]) == mtf_operand_elements(&call->outputs[0])) {
+        rename_kernel(call);
+        return;
+    }
+    MtfOperand given = given_of(call);
+    if (mtf_operand_elements(&call->outputs[0]) > 0)
+        mtf_operand_copy(&call->outputs[0], &given);
+}
+
 /* Elements [first, first + n) as doubles, and the other way round. */
 #define READ(type)                  \
     for (int64_t i = 0; i < n; i++) \
@@ -177,7 +218,7 @@ static void range_kernel(const MtfKernelCall *call) {
 const MtfKernelRow mtf_move_kernels[] = {
     MTF_TIMED_KERNEL(MTF_OP_RENAME, rename_kernel, { "rc" }, NULL, MTF_FIRST_FRESH),
     MTF_TIMED_KERNEL(MTF_OP_TRANSPOSE, copy_kernel, { "rc" }, "cr", MTF_FIRST_FRESH),
-    MTF_TIMED_KERNEL(MTF_OP_RESHAPE, rename_kernel, { "rc" }, "tk", MTF_FIRST_KEPT),
+    MTF_TIMED_KERNEL(MTF_OP_RESHAPE, reshape_kernel, { "rc" }, "tk", MTF_FIRST_KEPT),
     MTF_TIMED_KERNEL(MTF_OP_BROADCAST, copy_kernel, { "c" }, "rc", MTF_NOTHING_FRESH),
     MTF_TIMED_KERNEL(MTF_OP_CAST, cast_kernel, { "rc" }, NULL, MTF_FIRST_FRESH),
     MTF_TIMED_KERNEL(MTF_OP_STOP_GRADIENT, copy_kernel, { "rc" }, NULL, MTF_FIRST_FRESH),

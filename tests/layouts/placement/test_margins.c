@@ -456,3 +456,34 @@ TEST(many_alike_parts_are_no_others_than_all_of_them) {
         check_halo(graph, &mesh, 0, &placement);
     }
 }
+
+/* 24 elements in 4 parts are 6 each, 6 heads of 4 in 4 parts 1, 2, 1 and 2 heads:
+ *
+ *     elements  [0 .. 5][6 ... 11][12 .. 17][18 .. 23]       parts of heads read  0-3   4-11   12-15   16-23
+ *     heads     [0 ][1     2     ][3 ][4        5    ]       of elements heads    0-1   1-2    3-4     4-5
+ *
+ * so that two parts send the last 2 of their elements to the next; or a head, of 4, to the one before, of 3 rows. */
+TEST(parts_of_what_is_divided_or_merged_lack_what_was_counted_by_hand) {
+    static const struct {
+        const char *from, *to;
+        int64_t read, sent;
+    } cases[] = { { "'d'", "'h','k'", 8, 2 }, { "'h','k'", "'d'", 8, 4 } };
+    MtfMesh mesh;
+    assert_true(mtf_mesh_parse("a:4", 0, &mesh, NULL));
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *text = g_strdup_printf(
+            "{'meshtf_graph':1,'name':'t','dimensions':{'b':3,'d':24,'h':6,'k':4},'inputs':["
+            "{'name':'x','dims':['b',%s],'feed':'features'}],'variables':[],'operations':["
+            "{'name':'y','op':'reshape','inputs':['x'],'dims':['b',%s]}]}",
+            cases[i].from, cases[i].to);
+        g_autoptr(MtfGraph) graph = mtf_test_graph(text);
+        const MtfShape *shape = &mtf_graph_tensor(graph, 0)->shape;
+        MtfPlacement placement = mtf_placement_replicated();
+        placement.axis[0] = (int16_t)shape->dims[1];
+        assert_int_equal(mtf_margins_axes(graph, &mesh, shape, &placement, (MtfReader){ 0, 0 }), 1);
+        MtfMarginsMost most =
+            mtf_margins_most(graph, &mesh, shape, &placement, (MtfReader){ 0, 0 });
+        assert_int_equal(most.read, 3 * cases[i].read);
+        assert_int_equal(most.sent, 3 * cases[i].sent);
+    }
+}

@@ -66,12 +66,20 @@ static MtfRange range_within_reach(const Run *run, int input, int dim) {
                            mtf_part(reach.parted_size, run->part[index], run->parts[index]));
 }
 
+/* Whether an input is read along `dim` as a reshape says: of one side of several dimensions that become one. */
+static bool reaches(const Run *run, int input, int dim) {
+    MtfReach reach;
+    return input >= 0 && mtf_operation_row(run->operation->kind)->dims == MTF_DIMS_RESHAPED &&
+           mtf_reach_init(&reach, run->graph, (MtfReader){ run->id, input }, dim);
+}
+
 /* What is held of an input, or of an output where `input` is -1. */
 static MtfOperand slice_of(const Run *run, int tensor, int input) {
     const MtfTensor *t = mtf_graph_tensor(run->graph, tensor);
     MtfOperand operand = { .dtype = t->dtype, .rank = t->shape.rank };
     for (int i = 0; i < operand.rank; i++) {
-        int dim = t->shape.dims[i], index = find_index(run, dim, input >= 0);
+        int dim = t->shape.dims[i];
+        int index = reaches(run, input, dim) ? -1 : find_index(run, dim, input >= 0);
         operand.dims[i] = dim;
         operand.global[i] = mtf_graph_size(run->graph, dim);
         MtfRange range = index >= 0
