@@ -273,6 +273,8 @@ typedef struct {
     const char *probe;                         /* prefix of what a learned query has of its own */
     const char *registers;                     /* places without a position (DINOv2) */
     int64_t n_registers;
+    /* Of a spectrum: bands and times, and how far one patch is behind another in both; 0: it is a picture. */
+    int64_t bands, times, band_stride, time_stride;
     bool patch_bare; /* without a bias */
     bool patch_flat; /* its inputs are pixel after pixel of all channels in one row */
     bool as_tables;  /* the class's place is kept as a vector, and the table as that of an
@@ -335,6 +337,7 @@ typedef enum {
     MTF_READ_ROW,     /* of a text's row, which a token fills up that is seen like others */
     MTF_READ_TEXT,    /* the mean of a text's places */
     MTF_READ_PATCHES, /* their mean */
+    MTF_READ_TWO,     /* the mean of the first two */
     MTF_READ_BOTH,    /* the first, then that mean */
     MTF_READ_EACH,    /* each place, for a class of its own */
     MTF_READ_ALIGNED, /* each place, for a token of a text or none (signals/alignment.c) */

@@ -263,6 +263,10 @@ static int read_for_class(MtfAssembly *m, int x, MtfShape *in) {
     *in = MTF_SHAPE(m->d_model);
     if (m->n->class_place == MTF_READ_FIRST)
         return first_position(m, x);
+    if (m->n->class_place == MTF_READ_TWO)
+        return mtf_assembly_scale(m, "first_two", 0.5,
+                                  mtf_parts_add(m->p, "first_and_second", first_position(m, x),
+                                                one_position(m, "second", 1, x)));
     if (m->n->class_place == MTF_READ_ROW)
         return one_position(m, "last", m->positions - 1, x);
     if (m->n->class_place == MTF_READ_LAST || m->n->class_place == MTF_READ_TEXT)

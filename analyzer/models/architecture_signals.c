@@ -104,7 +104,41 @@ static int add_registers(MtfAssembly *m, int x) {
     return mtf_parts_apply(m->p, MTF_OP_CONCAT, "x_registered", &all, x, copies);
 }
 
+/* Patches of a spectrum, which overlap: a convolution over bands and times. */
+static int embed_spectrum(MtfAssembly *m) {
+    const MtfPictureNames *s = &m->n->picture;
+    int64_t patch = m->n->patch_size;
+    int bands = mtf_parts_dimension(m->p, "bands", s->bands);
+    int times = mtf_parts_dimension(m->p, "times", s->times);
+    int down = mtf_parts_dimension(m->p, "rows", (s->bands - patch) / s->band_stride + 1);
+    int across = mtf_parts_dimension(m->p, "columns", (s->times - patch) / s->time_stride + 1);
+    int row = mtf_parts_dimension(m->p, "patch_rows", patch);
+    int column = mtf_parts_dimension(m->p, "patch_columns", patch);
+    int patches = mtf_parts_dimension(m->p, "patches", m->positions - 2);
+    g_autofree char *place = g_strdup_printf("%s.weight[%" PRId64 ",1,%" PRId64 ",%" PRId64 "]",
+                                             s->patch, m->n->d_model, patch, patch);
+    g_autofree char *of_bias = g_strdup_printf("%s.bias[%" PRId64 "]", s->patch, m->n->d_model);
+    int sound = mtf_parts_input(m->p, "sound", &MTF_SHAPE(m->batch, times, bands), MTF_F32,
+                                MTF_FEED_FEATURES);
+    int w = mtf_parts_variable(m->p, "wpatch", &MTF_SHAPE(m->d_model, row, column), MTF_INIT_NORMAL,
+                               m->n->spread);
+    int bias = mtf_parts_variable(m->p, "patch_bias", &MTF_SHAPE(m->d_model), MTF_INIT_CONSTANT, 0);
+    mtf_assembly_place(m, "wpatch", place);
+    mtf_assembly_place(m, "patch_bias", of_bias);
+    MtfAttributes *a = &m->p->b.attributes;
+    a->n_windows = 2;
+    a->windows[0] = (MtfWindow){ bands, down, row, 1, (int)s->band_stride, 1, 0, 0, false };
+    a->windows[1] = (MtfWindow){ times, across, column, 1, (int)s->time_stride, 1, 0, 0, false };
+    MtfShape grid = MTF_SHAPE(m->batch, down, across, m->d_model);
+    int y = mtf_parts_apply(m->p, MTF_OP_CONV, "patch", &grid, sound, w);
+    y = mtf_parts_add(m->p, "patch_biased", y, bias);
+    MtfShape shape = MTF_SHAPE(m->batch, patches, m->d_model);
+    return mtf_parts_apply(m->p, MTF_OP_RESHAPE, "patches", &shape, y, -1);
+}
+
 int mtf_assembly_image(MtfAssembly *m) {
+    if (m->n->picture.bands > 0)
+        return add_table(m, m->length, add_class_place(m, m->length, embed_spectrum(m)));
     Picture d = picture_dimensions(m);
     int64_t registers = m->n->picture.n_registers;
     int placed =

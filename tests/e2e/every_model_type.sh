@@ -61,7 +61,7 @@ for type in $types; do
         bert | roberta | xlm-roberta | camembert | electra | distilbert | ernie | megatron-bert | roberta-prelayernorm | data2vec-text | \
             xlm-roberta-xl | mpnet | albert | deberta | deberta-v2 | modernbert | eurobert | nomic_bert | esm | vit | vit_22b | vit_msn | deit | ijepa | beit | data2vec-vision | dinov2 | dinov2_with_registers | dinov3_vit | resnet | convnext | convnextv2 | \
             clip_vision_model | clip_text_model | siglip_vision_model | siglip_text_model | siglip2_vision_model | siglip2_text_model | \
-            swin | donut-swin | swinv2 | wav2vec2 | wavlm | hubert | data2vec-audio | unispeech | unispeech-sat)
+            swin | donut-swin | swinv2 | audio-spectrogram-transformer | wav2vec2 | wavlm | hubert | data2vec-audio | unispeech | unispeech-sat)
             logits "$type" "$ranks"
             run meshtf-plan search "$work/$type" --infer decode --devices "$ranks" --machine cpu-host -o "$work/x.json"
             claim "$type: it does not generate, and says so" bad_input

@@ -353,6 +353,8 @@ count swinv2-tiny 28347154 '{"model_type":"swinv2","architectures":["Swinv2ForIm
 count wav2vec2-base $((94371712 - 768 + 24608)) '{"model_type":"wav2vec2","architectures":["Wav2Vec2ForCTC"]}'
 count wav2vec2-large $((315438720 - 1024 + 32800)) '{"model_type":"wav2vec2","architectures":["Wav2Vec2ForCTC"],"hidden_size":1024,"intermediate_size":4096,
     "num_hidden_layers":24,"num_attention_heads":16,"do_stable_layer_norm":true,"feat_extract_norm":"layer","conv_bias":true}'
+# As its authors' file of ten-second pieces and 527 classes counts them.
+count ast-audioset 86594063 '{"model_type":"audio-spectrogram-transformer"}'
 # WavLM's bias adds 12 (8 64 + 8 + 12) and a table of 320 12.
 count wavlm-base $((94371712 - 768 + 12 * 532 + 3840)) '{"model_type":"wavlm"}'
 count hubert-base $((94371712 - 768)) '{"model_type":"hubert"}'

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* Encoders of sounds, by their samples: wav2vec 2.0 and its kin. */
+/* Encoders of sounds: by their samples, wav2vec 2.0 and its kin, and by their spectrum. */
 #include "analyzer/models/types/encoder_parts.h"
 
 #include <string.h>
@@ -10,6 +10,13 @@
     .layer = "encoder.layers.%d.", .q = "attention.q_proj", .k = "attention.k_proj",             \
     .v = "attention.v_proj", .o = "attention.out_proj", .up = "feed_forward.intermediate_dense", \
     .down = "feed_forward.output_dense"
+
+#define SPECTRUM_NAMES                                                                   \
+    .layer = "encoder.layer.%d.", .q = "attention.attention.query",                      \
+    .k = "attention.attention.key", .v = "attention.attention.value",                    \
+    .o = "attention.output.dense", .before_attention = "layernorm_before",               \
+    .before_ffn = "layernorm_after", .up = "intermediate.dense", .down = "output.dense", \
+    .final_norm = "audio_spectrogram_transformer.layernorm" /* the head's is called so, too */
 
 /* A place is of at most a million samples. */
 static void check_convolutions(MtfConfig *c, const MtfSound *s) {
@@ -217,10 +224,43 @@ static void read_wavlm(MtfConfig *c, MtfArchitecture *n) {
                         "which is at most 65536");
 }
 
+/* The Audio Spectrogram Transformer (Gong and others, 2021): DeiT on patches of a spectrum that overlap, whose class is read from
+ * the mean of its first two places. */
+static void read_spectrum(MtfConfig *c, MtfArchitecture *n) {
+    MtfStack *s = &n->encoder;
+    MtfPictureNames *p = &n->picture;
+    n->kind = MTF_ARCHITECTURE_IMAGE;
+    mtf_encoder_sizes(c, n);
+    s->q_bias = s->k_bias = s->v_bias = mtf_config_flag(c, "qkv_bias", true);
+    s->o_bias = s->ffn_bias = true;
+    s->names = (MtfStackNames){ SPECTRUM_NAMES };
+    n->patch_size = mtf_config_size(c, "patch_size", 16);
+    *p = (MtfPictureNames){ .patch = "embeddings.patch_embeddings.projection",
+                            .class_place = "embeddings.cls_token",
+                            .teacher = "embeddings.distillation_token",
+                            .table = "embeddings.position_embeddings",
+                            .bands = mtf_config_size(c, "num_mel_bins", 128),
+                            .times = mtf_config_size(c, "max_length", 1024),
+                            .band_stride = mtf_config_size(c, "frequency_stride", 10),
+                            .time_stride = mtf_config_size(c, "time_stride", 10) };
+    int64_t most = MAX(p->bands, p->times), least = MIN(p->bands, p->times);
+    if (n->patch_size > least || most > 1 << 16)
+        mtf_config_fail(c, "patch_size",
+                        "at most num_mel_bins and max_length are expected, and "
+                        "these at most 65536");
+    int64_t rows = (p->bands - n->patch_size) / p->band_stride + 1;
+    n->context = MAX(1, rows * ((p->times - n->patch_size) / p->time_stride + 1)) + 2;
+    n->class_place = MTF_READ_TWO;
+    n->class_norm = "classifier.layernorm";
+    n->head = "classifier.dense";
+    n->classes = mtf_encoder_classes(c, 527);
+}
+
 const MtfArchitectureType mtf_sound_types[] = {
     { "wav2vec2", read_wav2vec2 },
     { "hubert", read_hubert },
     { "wavlm", read_wavlm },
+    { "audio-spectrogram-transformer", read_spectrum },
     { "data2vec-audio", read_data2vec },
     { "unispeech", read_wav2vec2 },
     { "unispeech-sat", read_wav2vec2 },

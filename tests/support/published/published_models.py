@@ -2678,6 +2678,24 @@ def swin(w, c, image):
     return linear(w, "classifier", x, len(c["id2label"]), True) if tells(c, "ForImageClassification") else x
 
 
+def spectrum(w, c, sound):
+    """Patches of a spectrum [times, bands], which overlap, behind two places of their own; the class is read from the norm of both's mean."""
+    h, n, p, size = c["hidden_size"], c["num_attention_heads"], "audio_spectrogram_transformer.", c["patch_size"]
+    kernel, bias = w(p + "embeddings.patch_embeddings.projection.weight", h, 1, size, size, scale=0.2), w(p + "embeddings.patch_embeddings.projection.bias", h, scale=0.3)
+    x = torch.nn.functional.conv2d(sound.T[None, None], kernel, bias, stride=(c["frequency_stride"], c["time_stride"]))[0].reshape(h, -1).T
+    x = torch.cat([*(w(p + f"embeddings.{name}_token", 1, 1, h, scale=0.5)[0] for name in ("cls", "distillation")), x])
+    x = x + w(p + "embeddings.position_embeddings", 1, x.shape[0], h, scale=0.3)[0]
+    for i in range(c["num_hidden_layers"]):
+        q = f"{p}encoder.layer.{i}."
+        y = plain_norm(w, c, q + "layernorm_before", x)
+        parts = [heads_of(linear(w, q + "attention.attention." + name, y, h, True), n) for name in ("query", "key", "value")]
+        x = x + linear(w, q + "attention.output.dense", joined(attend(*parts, 1 / math.sqrt(h // n), causal=False)), h, True)
+        y = gelu(linear(w, q + "intermediate.dense", plain_norm(w, c, q + "layernorm_after", x), c["intermediate_size"], True))
+        x = x + linear(w, q + "output.dense", y, h, True)
+    x = plain_norm(w, c, p + "layernorm", x)
+    return linear(w, "classifier.dense", plain_norm(w, c, "classifier.layernorm", (x[:1] + x[1:2]) / 2), len(c["id2label"]), True)
+
+
 def wav2vec2(w, c, sound):
     """Convolutions over samples, one (or several) over places, whose filters have a length of their own tap by tap; an encoder."""
     h, n, kind = c["hidden_size"], c["num_attention_heads"], c["model_type"].replace("data2vec-audio", "data2vec_audio").replace("-", "_")
@@ -3318,6 +3336,9 @@ MODELS = {
     "wav2vec2-stable": (wav2vec2, {**SOUND, **SEVEN, "do_stable_layer_norm": True, "feat_extract_norm": "layer", "conv_bias": True,
                                    "num_conv_pos_embeddings": 5, "architectures": ["Wav2Vec2ForSequenceClassification"]}),
     "hubert": (wav2vec2, {**SOUND, **SEVEN, "feat_proj_layer_norm": False, "architectures": ["HubertForSequenceClassification"]}),
+    "audio-spectrogram-transformer": (spectrum, {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 3,
+                                                 "layer_norm_eps": 1e-12, "patch_size": 4, "num_mel_bins": 11, "max_length": 18, "frequency_stride": 3,
+                                                 "time_stride": 2, **SEVEN}),
     "wavlm": (wav2vec2, {**SOUND, **SEVEN, "num_buckets": 12, "max_bucket_distance": 8, "architectures": ["WavLMForSequenceClassification"]}),
     "wavlm-stable": (wav2vec2, {**SOUND, "num_buckets": 16, "max_bucket_distance": 20, "do_stable_layer_norm": True, "feat_extract_norm": "layer",
                                 "architectures": ["WavLMForCTC"]}),
@@ -3367,7 +3388,7 @@ MODELS = {
 
 def type_of(kind):
     """The model type of a variant, "t5" of "t5-new"."""
-    return kind if kind in BERT_KIN or kind in ("openai-gpt", "blenderbot-small", "modernbert-decoder", "data2vec-vision", "data2vec-audio", "unispeech-sat", "donut-swin") else "deberta-v2" if kind.startswith("deberta-v2") else kind.split("-")[0]
+    return kind if kind in BERT_KIN or kind in ("openai-gpt", "blenderbot-small", "modernbert-decoder", "data2vec-vision", "data2vec-audio", "unispeech-sat", "donut-swin", "audio-spectrogram-transformer") else "deberta-v2" if kind.startswith("deberta-v2") else kind.split("-")[0]
 
 
 def write_words(folder, vocabulary, begins, ends):
@@ -3413,6 +3434,11 @@ def write(folder, kind):
         image = torch.randn(PICTURE["num_channels"], side, side, generator=generator)
         logits = compute(weights, config, image)
         numpy.save(os.path.join(folder, "in-image.npy"), image[None].numpy().astype("float32"))
+        numpy.save(os.path.join(folder, "in-labels.npy"), numpy.zeros(1, "int32"))
+    elif compute == spectrum:
+        sound = torch.randn(config["max_length"], config["num_mel_bins"], generator=generator)
+        logits = compute(weights, config, sound)
+        numpy.save(os.path.join(folder, "in-sound.npy"), sound[None].numpy().astype("float32"))
         numpy.save(os.path.join(folder, "in-labels.npy"), numpy.zeros(1, "int32"))
     elif compute == wav2vec2:
         samples = LENGTH
