@@ -142,13 +142,42 @@ static bool all_have_classes(const char *folder, GError **error) {
                             (const char *)files->pdata[0], folder));
 }
 
+/* The first picture in the folders below one, links left aside; NULL where there is none. Free with g_free. */
+static char *picture_below(const char *folder) {
+    g_autoptr(GPtrArray) folders = list_folder(folder, true, NULL);
+    char *found = NULL;
+    for (guint i = 0; folders != NULL && i < folders->len && found == NULL; i++) {
+        const char *path = folders->pdata[i];
+        g_autoptr(GPtrArray) files = list_folder(path, false, NULL);
+        if (files != NULL && files->len > 0)
+            found = g_strdup(files->pdata[0]);
+        else if (!g_file_test(path, G_FILE_TEST_IS_SYMLINK))
+            found = picture_below(path);
+    }
+    return found;
+}
+
+/* Below a folder that is a class lies none that would be passed over. */
+static bool all_lie_in_classes(const GPtrArray *classes, GError **error) {
+    for (guint i = 0; i < classes->len; i++) {
+        g_autofree char *path = picture_below(classes->pdata[i]);
+        if (path != NULL)
+            return mtf_input_error(error,
+                                   "%s lies in a folder below %s, which is a class: move it there, "
+                                   "or name the folder whose folders are the classes",
+                                   path, (const char *)classes->pdata[i]);
+    }
+    return true;
+}
+
 static bool append_all(const char *folder, MtfPictures *pictures, MtfDataFile *target,
                        GError **error) {
     g_autoptr(GPtrArray) classes = list_folder(folder, true, error);
     if (classes == NULL)
         return false;
     pictures->classes = classes->len;
-    if (classes->len > 0 && !all_have_classes(folder, error))
+    if (classes->len > 0 &&
+        (!all_have_classes(folder, error) || !all_lie_in_classes(classes, error)))
         return false;
     if (classes->len == 0 && !append_folder(folder, 0, pictures, target, error))
         return false;

@@ -5,6 +5,8 @@
  *                                                   names: cat 0, dog 1
  *     DIR/1.png DIR/2.png                           without classes
  *
+ * Pictures beside the folders of classes or in folders below them are refused, as they would be passed over.
+ *
  * A record is a label of 32 bits and the pixels of each channel, row by row, a byte each:
  * [channels, rows, columns], as in CIFAR's files. There is one channel where the first picture is
  * grey, else three; transparent pixels are as over black. They are decoded by libpng into a nameless

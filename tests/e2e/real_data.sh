@@ -77,6 +77,13 @@ mv "$work/pictures/dog/2.png" "$work/pictures/NOTES.PNG"
 train --data "$work/pictures" --steps 1
 claim "pictures beside the classes are not passed over" says_error "NOTES.PNG lies beside the folders"
 rm "$work/pictures/NOTES.PNG"
+mkdir -p "$work/pictures/dog/old/older"
+train --data "$work/pictures" --steps 1
+claim "folders without pictures are nothing" exits 0
+cp tests/fuzz/corpus/picture/rgb.png "$work/pictures/dog/old/older/3.png"
+train --data "$work/pictures" --steps 1
+claim "nor are those in folders of a class" says_error "dog/old/older/3.png lies in a folder below $work/pictures/dog, which is a class"
+rm -r "$work/pictures/dog/old"
 mkdir "$work/pictures/fish"
 cp tests/fuzz/corpus/picture/rgb.png "$work/pictures/fish/1.PNG"
 train --data "$work/pictures" --steps 1
