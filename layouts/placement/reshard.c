@@ -307,9 +307,45 @@ typedef struct {
     double *cost;      /* of each state; INFINITY: not reached */
     double *elements;  /* of each state's largest slice; 0: not known yet */
     Arrival *arrivals; /* how each state was reached at that cost */
-    int *open;         /* states reached and not yet left */
+    int *open;         /* states reached and not yet left: a heap, the nearest first */
     int n_open;
+    int *places; /* of each state in `open`, if it is there */
 } Search;
+
+/* Whether a state is left before another: the cheaper one, of equals the first. */
+static bool is_nearer(const Search *search, int state, int other) {
+    double cost = search->cost[state], least = search->cost[other];
+    return cost < least || (cost == least && state < other);
+}
+
+static void put(Search *search, int place, int state) {
+    search->open[place] = state;
+    search->places[state] = place;
+}
+
+/* Moves the state up from a place that is free for it. */
+static void rise(Search *search, int place, int state) {
+    while (place > 0 && is_nearer(search, state, search->open[(place - 1) / 2])) {
+        put(search, place, search->open[(place - 1) / 2]);
+        place = (place - 1) / 2;
+    }
+    put(search, place, state);
+}
+
+/* Moves the last state down from the free first place. */
+static void sink_last(Search *search) {
+    int state = search->open[search->n_open], place = 0;
+    for (int child = 1; child < search->n_open; child = 2 * place + 1) {
+        if (child + 1 < search->n_open &&
+            is_nearer(search, search->open[child + 1], search->open[child]))
+            child++;
+        if (!is_nearer(search, search->open[child], state))
+            break;
+        put(search, place, search->open[child]);
+        place = child;
+    }
+    put(search, place, state);
+}
 
 /* No op of its kind costs less. */
 static double least_step(MtfReshardKind kind) {
@@ -363,9 +399,9 @@ static void relax(Search *search, int state, int next, const MtfReshardOp *op) {
     double cost = before + op_cost(search->space, op, payload_of(search, state, next, op));
     if (cost >= most)
         return;
-    if (isinf(search->cost[next]))
-        search->open[search->n_open++] = next;
+    int place = isinf(search->cost[next]) ? search->n_open++ : search->places[next];
     search->cost[next] = cost;
+    rise(search, place, next);
     search->arrivals[next].previous = state;
     search->arrivals[next].op = *op;
 }
@@ -412,15 +448,10 @@ static void relax_all(Search *search, int state) {
 
 /* Takes the cheapest open state, of equals the first. */
 static int take_nearest(Search *search) {
-    int best = 0;
-    for (int i = 1; i < search->n_open; i++) {
-        int state = search->open[i], other = search->open[best];
-        double cost = search->cost[state], least = search->cost[other];
-        if (cost < least || (cost == least && state < other))
-            best = i;
-    }
-    int nearest = search->open[best];
-    search->open[best] = search->open[--search->n_open];
+    int nearest = search->open[0];
+    search->n_open--;
+    if (search->n_open > 0)
+        sink_last(search);
     return nearest;
 }
 
@@ -447,6 +478,7 @@ void mtf_reshard_path(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape
     g_autofree double *elements = g_new0(double, space.n_states);
     g_autofree Arrival *arrivals = g_new(Arrival, space.n_states);
     g_autofree int *open = g_new(int, space.n_states);
+    g_autofree int *places = g_new(int, space.n_states);
     for (int s = 0; s < space.n_states; s++)
         cost[s] = INFINITY;
     int source = placement_state(&space, from);
@@ -456,7 +488,8 @@ void mtf_reshard_path(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape
                       .cost = cost,
                       .elements = elements,
                       .arrivals = arrivals,
-                      .open = open };
+                      .open = open,
+                      .places = places };
     cost[source] = 0;
     for (int s = source; s != search.target; s = take_nearest(&search))
         relax_all(&search, s);
