@@ -5,6 +5,7 @@
 #include "analyzer/layout_search/mesh_rules.h"
 #include "analyzer/solver/problem/in_parallel.h"
 #include "cost/tune/order_search.h"
+#include "layouts/graph/microbatches.h"
 
 #include <math.h>
 
@@ -135,10 +136,17 @@ static void append_pins(const MtfGraph *graph, const MtfMesh *mesh, const char *
     }
 }
 
+static void pin_batch(const MtfGraph *graph, GArray *pins) {
+    MtfPin pin = { .dim = mtf_graph_find_batch(graph), .axis = 0 };
+    g_array_append_val(pins, pin);
+}
+
 static bool pose_problem(const MtfPlanSearch *search, MtfMeshAttempt *attempt, GError **error) {
     g_autoptr(GArray) pins = g_array_new(FALSE, FALSE, sizeof(MtfPin));
     append_pins(search->graph, &attempt->mesh, search->options->pins, false, pins);
     append_pins(search->graph, &attempt->mesh, search->options->forbids, true, pins);
+    if (search->options->batch_first)
+        pin_batch(search->graph, pins);
     attempt->problem =
         mtf_free_problem_new(search->graph, &attempt->mesh, &attempt->pricer,
                              (const MtfPin *)(void *)pins->data, (int)pins->len, error);

@@ -67,6 +67,8 @@ static void add_free_answer(cJSON *object, const MtfPlanAnswer *answer) {
     mtf_json_add_number(object, "gap", relative_gap(free->cost, free->bound));
     cJSON_AddStringToObject(object, "method", free->method);
     cJSON_AddStringToObject(object, "layouts", "free");
+    if (answer->batch_first)
+        cJSON_AddTrueToObject(object, "batch_first");
     if (answer->rules.found)
         mtf_json_add_integer(object, "rule_cost", answer->rules.cost);
     mtf_json_add_integer(object, "free_meshes", answer->free_meshes);

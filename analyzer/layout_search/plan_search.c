@@ -327,7 +327,8 @@ static bool search_on(const MtfPlanSearch *search, MtfPlanAnswer *answer, GError
 /* Meshes of many axes are searched by their merges; of rules, and of pins, which name axes, there are few
  * enough on any mesh. */
 static bool may_merge(const MtfPlanSearchOptions *options) {
-    return !options->rules_only && options->pins == NULL && options->forbids == NULL;
+    return !options->rules_only && options->pins == NULL && options->forbids == NULL &&
+           !options->batch_first;
 }
 
 MtfFirstLook *mtf_plan_search_look(const MtfGraph *graph, const GArray *meshes,
@@ -343,6 +344,7 @@ MtfFirstLook *mtf_plan_search_look(const MtfGraph *graph, const GArray *meshes,
 bool mtf_plan_search(const MtfGraph *graph, const GArray *meshes,
                      const MtfPlanSearchOptions *options, MtfPlanAnswer *answer, GError **error) {
     *answer = (MtfPlanAnswer){ .stage = options->stage,
+                               .batch_first = options->batch_first,
                                .no_rules = options->no_rules,
                                .meshes = (int)meshes->len,
                                .in_order_cost = INT64_MAX };

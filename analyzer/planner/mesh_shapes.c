@@ -5,17 +5,12 @@ static const char *const axis_names[MTF_MESH_SHAPES_MAX_AXES][MTF_MESH_SHAPES_MA
     { "all" }, { "rows", "cols" }, { "planes", "rows", "cols" }
 };
 
-static void name_mesh(MtfMesh *mesh, const int *sizes, int n) {
-    *mesh = (MtfMesh){ .n_axes = n };
-    for (int a = 0; a < n; a++) {
-        g_strlcpy(mesh->axes[a].name, axis_names[n - 1][a], sizeof mesh->axes[a].name);
-        mesh->axes[a].size = sizes[a];
-    }
-}
-
 static void add_mesh(GArray *meshes, const int *sizes, int n) {
-    MtfMesh mesh;
-    name_mesh(&mesh, sizes, n);
+    MtfMesh mesh = { .n_axes = n };
+    for (int a = 0; a < n; a++) {
+        g_strlcpy(mesh.axes[a].name, axis_names[n - 1][a], sizeof mesh.axes[a].name);
+        mesh.axes[a].size = sizes[a];
+    }
     g_array_append_val(meshes, mesh);
 }
 
@@ -128,18 +123,19 @@ GArray *mtf_mesh_shapes_on(const MtfMachine *machine, int devices, int max_axes,
     return g_steal_pointer(&kept);
 }
 
-/* ---- One axis more ----------------------------------------------------------------------------- */
+/* ---- Space ----------------------------------------------------------------------------------- */
 
-/* The most equal of `devices`' meshes of `axes` axes; NULL: none has so many. */
-static const MtfMesh *most_equal(const GArray *meshes, int axes) {
+/* Of the meshes with most axes the one whose sizes are most equal; NULL: none has two. */
+static const MtfMesh *most_equal(const GArray *meshes) {
     const MtfMesh *best = NULL;
-    int least = INT_MAX;
+    int axes = 2, least = INT_MAX;
     for (guint i = 0; i < meshes->len; i++) {
         const MtfMesh *mesh = &g_array_index(meshes, MtfMesh, i);
         int sum = 0;
         for (int a = 0; a < mesh->n_axes; a++)
             sum += mesh->axes[a].size;
-        if (mesh->n_axes == axes && sum < least) {
+        if (mesh->n_axes > axes || (mesh->n_axes == axes && sum < least)) {
+            axes = mesh->n_axes;
             least = sum;
             best = mesh;
         }
@@ -147,25 +143,15 @@ static const MtfMesh *most_equal(const GArray *meshes, int axes) {
     return best;
 }
 
-bool mtf_mesh_with_one_more(const MtfMesh *mesh, unsigned axes, MtfMesh *finer) {
-    int count = 0, product = 1, at = 0, sizes[MTF_MESH_SHAPES_MAX_AXES];
-    for (int a = 0; a < mesh->n_axes; a++)
-        if (axes >> a & 1) {
-            product *= mesh->axes[a].size;
-            count++;
-        }
-    if (count == 0 || mesh->n_axes >= MTF_MESH_SHAPES_MAX_AXES)
+bool mtf_mesh_for_space(int devices, int data, int spaces, MtfMesh *mesh) {
+    g_autoptr(GArray) shapes = mtf_mesh_shapes(devices / data, spaces);
+    const MtfMesh *space = most_equal(shapes);
+    if (space == NULL)
         return false;
-    g_autoptr(GArray) shapes = mtf_mesh_shapes(product, count + 1);
-    const MtfMesh *dealt = most_equal(shapes, count + 1);
-    for (int a = 0; a < mesh->n_axes && dealt != NULL; a++) {
-        if (!(axes >> a & 1))
-            sizes[at++] = mesh->axes[a].size;
-        else if ((axes & ((1U << a) - 1)) == 0)
-            for (int k = 0; k < dealt->n_axes; k++)
-                sizes[at++] = dealt->axes[k].size;
-    }
-    if (dealt != NULL)
-        name_mesh(finer, sizes, at);
-    return dealt != NULL;
+    *mesh = (MtfMesh){ .n_axes = 0 };
+    if (data > 1)
+        mesh->axes[mesh->n_axes++] = (MtfMeshAxis){ "data", data };
+    for (int a = 0; a < space->n_axes; a++)
+        mesh->axes[mesh->n_axes++] = space->axes[a];
+    return true;
 }

@@ -25,9 +25,9 @@ GArray *mtf_mesh_shapes(int devices, int max_axes);
  * few devices. */
 GArray *mtf_mesh_shapes_on(const MtfMachine *machine, int devices, int max_axes, GError **error);
 
-/* The mesh of as many processors in which one axis more than `axes` (bits) have what these have together, nearly equal,
- * where the first of these is; the others stay. False where it would have more than MTF_MESH_SHAPES_MAX_AXES, or has
- * no such factors. */
-bool mtf_mesh_with_one_more(const MtfMesh *mesh, unsigned axes, MtfMesh *finer);
+/* The mesh on which space is split among axes of their own, at most `spaces` (2 or 3), as evenly as can be, beside `data`
+ * of the devices, which it divides, on an axis "data" before them; 1: there is none. False where what is left for space
+ * is no product of two. */
+bool mtf_mesh_for_space(int devices, int data, int spaces, MtfMesh *mesh);
 
 #endif

@@ -176,6 +176,7 @@ static void keep_mesh(MtfVariantSearchOptions *options, const MtfVariantAnswer *
     g_array_append_val(mesh, layout->mesh);
     options->meshes = mesh;
     options->no_rules = true;
+    options->batch_first = best->answer.batch_first;
 }
 
 /* Searches the chosen variant with its frontier, in a share of the time; where that was too short for as cheap a
@@ -275,6 +276,7 @@ MtfVariantSearchOptions mtf_variant_search_narrowed(const MtfVariantSearchOption
     g_array_append_val(mesh, layout->mesh);
     one.meshes = mesh;
     one.more_axes = false;
+    one.batch_first = found->answer.batch_first;
     one.microbatches = MAX(1, variant->microbatches);
     one.recompute = (int)variant->recompute;
     one.recomputed_layers = variant->recomputed_layers;

@@ -16,7 +16,7 @@
  * these are large, the same with rings (key_ring.h) is searched, of as many parts as one such axis has or all
  * of them, and kept where its steps are shorter.
  *
- * Where the best plan splits fewer dimensions of space than windows go over, the same with one axis more for these is
+ * Where the best plan splits fewer dimensions of space than windows go over, the same with an axis for each of them is
  * searched, and kept where its steps are shorter.
  *
  * Where memory asks for recomputation or micro-batches, or nothing fits, variants that leave something with
@@ -44,7 +44,8 @@ typedef struct {
     const MtfGraph *written; /* by the user */
     const MtfMachine *machine;
     const GArray *meshes;  /* MtfMesh */
-    bool more_axes;        /* others of one axis more may be searched, too, for space */
+    bool more_axes;        /* others of more axes may be searched, too, for space */
+    bool batch_first;      /* as of MtfPlanSearchOptions */
     const char *precision; /* NULL: as the graph has it */
     const char *batch_dim; /* as of MtfStepVariant */
     int microbatches;      /* as of MtfStepVariantsOptions */

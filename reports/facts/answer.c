@@ -188,12 +188,16 @@ static char *proof_text(const cJSON *search) {
     if (!(bound > 0))
         return g_strdup_printf("none, not searched (%s)", mtf_tree_text(search, "method"));
     double gap = cost > 0 ? (cost - bound) / cost : 0;
-    const char *kind = mtf_tree_text(search, "layouts");
+    g_autofree char *kind =
+        g_strdup_printf(cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(search, "batch_first"))
+                            ? "%s layouts that split the batch on the mesh's first axis"
+                            : "%s layouts",
+                        mtf_tree_text(search, "layouts"));
     g_autofree char *cost_text = mtf_seconds_format(cost / 1e9);
     g_autofree char *bound_text = mtf_seconds_format(bound / 1e9);
     g_autofree char *verdict =
-        gap <= 2e-6 ? g_strdup_printf("proven optimal among %s layouts", kind)
-                    : g_strdup_printf("best found of %s layouts, gap %.3g %%", kind, 100 * gap);
+        gap <= 2e-6 ? g_strdup_printf("proven optimal among %s", kind)
+                    : g_strdup_printf("best found of %s, gap %.3g %%", kind, 100 * gap);
     return g_strdup_printf("%s: cost %s, bound %s (%s)", verdict, cost_text, bound_text,
                            mtf_tree_text(search, "method"));
 }

@@ -202,8 +202,9 @@ claim "which costs more" test "$(cost "$work/cubes.json")" -lt "$(cost "$work/sl
 
 sed 's/"b": 1,/"b": 2,/' "$work/volumes.json" >"$work/two-volumes.json"
 run meshtf-plan search "$work/two-volumes.json" --devices 64 --machine v100 --precision f32
-claim "two volumes lie on one axis beside two of space" says "mesh           planes:2;rows:4;cols:8"
+claim "two volumes lie on one axis beside three of space" says "mesh           data:2;planes:2;rows:4;cols:4"
 claim "and are split there" says "data parallel 2 x spatially parallel 32"
+claim "which the proof takes for given" says "optimal over free layouts of this mesh that split the batch on its first axis"
 
 run meshtf-plan search "$graph" --mesh 'rows:2' --threads -1
 claim "a number of threads below 0 is bad input" bad_input

@@ -164,8 +164,10 @@ static void print_free_proof(const MtfSearchReport *report) {
     g_autofree char *cost = format_nanoseconds(answer->cost);
     g_autofree char *bound = format_nanoseconds(answer->bound);
     bool alike = report->found->answer.alike.uniform == MTF_UNIFORM_ALWAYS;
-    printf("proof          %s free layouts of this mesh%s: cost %s, bound %s, gap %.3g %% (%s)\n",
+    bool pinned = report->found->answer.batch_first;
+    printf("proof          %s free layouts of this mesh%s%s: cost %s, bound %s, gap %.3g %% (%s)\n",
            gap <= 2e-6 ? "optimal over" : "best found of",
+           pinned ? " that split the batch on its first axis" : "",
            alike ? " whose repeated layers are alike" : "", cost, bound, 100 * gap, answer->method);
     print_merged(&report->found->answer.merged);
     print_fastest(report);

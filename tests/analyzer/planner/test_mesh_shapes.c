@@ -37,27 +37,27 @@ TEST(one_device_is_the_mesh_without_axes) {
     assert_int_equal(g_array_index(meshes, MtfMesh, 0).n_axes, 0);
 }
 
-/* Of the mesh, with one axis more for those of `axes`; NULL: there is none. */
-static void check_finer(const char *text, unsigned axes, const char *expected) {
-    MtfMesh mesh, finer;
-    assert_true(mtf_mesh_parse(text, 0, &mesh, NULL));
-    bool found = mtf_mesh_with_one_more(&mesh, axes, &finer);
-    g_autofree char *formatted = found ? mtf_mesh_format(&finer) : NULL;
+/* NULL: there is none. */
+static void check_space(int devices, int data, int spaces, const char *expected) {
+    MtfMesh mesh;
+    bool found = mtf_mesh_for_space(devices, data, spaces, &mesh);
+    g_autofree char *text = found ? mtf_mesh_format(&mesh) : NULL;
     if (expected == NULL)
         assert_false(found);
     else
-        assert_string_equal(formatted, expected);
+        assert_string_equal(text, expected);
 }
 
-TEST(one_axis_more_shares_what_some_had) {
-    check_finer("a:8;b:8", 3, "planes:4;rows:4;cols:4");
-    check_finer("data:16;b:8", 2, "planes:16;rows:2;cols:4");
-    check_finer("a:6;b:16", 1, "planes:2;rows:3;cols:16");
-    check_finer("a:30", 1, "rows:5;cols:6");
-    check_finer("a:4;b:7", 2, NULL);
-    check_finer("a:2;b:7", 3, NULL);
-    check_finer("a:2;b:2;c:4", 4, NULL);
-    check_finer("a:2;b:4", 0, NULL);
+TEST(space_has_axes_as_equal_as_can_be) {
+    check_space(64, 1, 3, "planes:4;rows:4;cols:4");
+    check_space(64, 1, 2, "rows:8;cols:8");
+    check_space(64, 2, 3, "data:2;planes:2;rows:4;cols:4");
+    check_space(64, 16, 3, "data:16;rows:2;cols:2");
+    check_space(30, 1, 3, "planes:2;rows:3;cols:5");
+    check_space(30, 5, 3, "data:5;rows:2;cols:3");
+    check_space(64, 32, 3, NULL);
+    check_space(7, 1, 3, NULL);
+    check_space(8, 8, 3, NULL);
 }
 
 /* Inside one node of 16 all members are alike, so 2x8 is priced as 8x2; across two nodes of 16 the
