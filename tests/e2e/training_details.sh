@@ -24,13 +24,13 @@ train() {
 }
 
 for case in lamb lion muon adamw momentum sgd adafactor; do
-    lay $case-one $case estimate "$work/$case.json" --mesh a:1 --layout '' --microbatches 3
+    lay "$case-one" "$case" estimate "$work/$case.json" --mesh a:1 --layout '' --microbatches 3
     train 1
-    lay $case-batch $case estimate "$work/$case.json" --mesh 'a:2;b:2' --layout 'batch:a;wide:b' --microbatches 2
+    lay "$case-batch" "$case" estimate "$work/$case.json" --mesh 'a:2;b:2' --layout 'batch:a;wide:b' --microbatches 2
     train 4
-    lay $case-features $case estimate "$work/$case.json" --mesh a:3 --layout 'hidden:a'
+    lay "$case-features" "$case" estimate "$work/$case.json" --mesh a:3 --layout 'hidden:a'
     train 3
-    lay $case-stages $case search "$work/$case.json" --mesh a:1 --stages 2 --microbatches 4
+    lay "$case-stages" "$case" search "$work/$case.json" --mesh a:1 --stages 2 --microbatches 4
     train 2
 done
 for schedule in 1f1b pipedream pipedream-2bw; do
