@@ -57,8 +57,12 @@ hand 'd:32;a:2' batch:d
 search 'U-Net 3-D of 256, batch 1' "$v100" unet --preset unet-3d-256 --batch 1
 hand 'a:8;b:8' ''
 hand 'a:4;b:4;c:4' ''
+search 'U-Net 3-D of 256, batch 2' "$v100" unet --preset unet-3d-256 --batch 2
+hand 'd:2;a:4;b:4;c:2' batch:d
 search 'CosmoFlow of 512, batch 1' "$v100" cosmoflow --preset cosmoflow-512 --batch 1
 hand 'a:4;b:4;c:4' ''
+search 'CosmoFlow of 512, batch 2' "$v100" cosmoflow --preset cosmoflow-512 --batch 2
+hand 'd:2;a:4;b:4;c:2' batch:d
 search 'CosmoFlow of 512, batch 16' "$v100" cosmoflow --preset cosmoflow-512 --batch 16
 hand 'd:16;a:4' batch:d
 hand 'd:16;a:2;b:2' batch:d
