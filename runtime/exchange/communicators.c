@@ -7,9 +7,9 @@
 #define MAX_SETS (1 << MTF_MAX_MESH_AXES)
 
 struct MtfCommunicators {
-    MPI_Comm of_axes[MAX_SETS]; /* MPI_COMM_NULL where the program needs none */
-    MPI_Op narrow_sum, maximum;
-    MPI_Comm control; /* MPI_COMM_NULL where no loop has a condition */
+    MPI_Comm of_axes[MAX_SETS];            /* MPI_COMM_NULL where the program needs none */
+    MPI_Op narrow_sum, maxima[MTF_DTYPES]; /* MPI_OP_NULL: MPI's own */
+    MPI_Comm control;                      /* MPI_COMM_NULL where no loop has a condition */
 };
 
 static void make_ours(MPI_Comm communicator, const char *name) {
@@ -59,10 +59,19 @@ static void narrow_sum(void *in, void *inout, int *count, MPI_Datatype *type) {
 }
 
 /* What MPI calls for maxima of floats. */
-static void maximum(void *in, void *inout, int *count, MPI_Datatype *type) {
-    MtfDtype dtype = *type == MPI_FLOAT ? MTF_F32 : *type == MPI_DOUBLE ? MTF_F64 : MTF_BF16;
-    combine(in, inout, *count, dtype, MTF_REDUCE_MAX);
-}
+#define MAXIMUM(name, of)                                                     \
+    static void name(void *in, void *inout, int *count, MPI_Datatype *type) { \
+        (void)type;                                                           \
+        combine(in, inout, *count, of, MTF_REDUCE_MAX);                       \
+    }
+
+MAXIMUM(maximum_f32, MTF_F32)
+MAXIMUM(maximum_f64, MTF_F64)
+MAXIMUM(maximum_bf16, MTF_BF16)
+
+static MPI_User_function *const maxima[MTF_DTYPES] = {
+    [MTF_F32] = maximum_f32, [MTF_F64] = maximum_f64, [MTF_BF16] = maximum_bf16
+};
 
 static bool has_condition(const MtfGraph *graph) {
     for (int l = 1; l <= (int)graph->loops->len; l++)
@@ -83,7 +92,12 @@ MtfCommunicators *mtf_communicators_new(MPI_Comm control, const MtfProgram *prog
         communicators->of_axes[axes] =
             used[axes] ? new_group(control, &program->layout->mesh, axes) : MPI_COMM_NULL;
     mtf_mpi_require(MPI_Op_create(narrow_sum, 1, &communicators->narrow_sum), "MPI_Op_create");
-    mtf_mpi_require(MPI_Op_create(maximum, 1, &communicators->maximum), "MPI_Op_create");
+    for (int dtype = 0; dtype < MTF_DTYPES; dtype++) {
+        communicators->maxima[dtype] = MPI_OP_NULL;
+        if (maxima[dtype] != NULL)
+            mtf_mpi_require(MPI_Op_create(maxima[dtype], 1, &communicators->maxima[dtype]),
+                            "MPI_Op_create");
+    }
     communicators->control =
         has_condition(program->graph) ? mtf_control_new(control) : MPI_COMM_NULL;
     return communicators;
@@ -98,7 +112,9 @@ void mtf_communicators_free(MtfCommunicators *communicators) {
     if (communicators->control != MPI_COMM_NULL)
         mtf_mpi_require(MPI_Comm_free(&communicators->control), "MPI_Comm_free");
     mtf_mpi_require(MPI_Op_free(&communicators->narrow_sum), "MPI_Op_free");
-    mtf_mpi_require(MPI_Op_free(&communicators->maximum), "MPI_Op_free");
+    for (int dtype = 0; dtype < MTF_DTYPES; dtype++)
+        if (communicators->maxima[dtype] != MPI_OP_NULL)
+            mtf_mpi_require(MPI_Op_free(&communicators->maxima[dtype]), "MPI_Op_free");
     g_free(communicators);
 }
 
@@ -123,8 +139,8 @@ MPI_Datatype mtf_element_type(MtfDtype dtype) {
 
 MPI_Op mtf_communicators_operation(const MtfCommunicators *communicators, MtfDtype dtype,
                                    MtfReduction reduction) {
-    if (mtf_dtype_is_float(dtype) && reduction == MTF_REDUCE_MAX)
-        return communicators->maximum;
+    if (reduction == MTF_REDUCE_MAX && communicators->maxima[dtype] != MPI_OP_NULL)
+        return communicators->maxima[dtype];
     if (dtype == MTF_BF16)
         return communicators->narrow_sum;
     return reduction == MTF_REDUCE_MAX || dtype == MTF_BOOL ? MPI_MAX : MPI_SUM;

@@ -134,20 +134,21 @@ static MtfOperand given_of(const MtfKernelCall *call) {
     int64_t first = 0;
     for (int j = 0; j < given.rank; j++)
         first += (call->outputs[0].begin[j] - given.begin[j]) * mtf_operand_stride(&given, j);
-    given.data = in->data;
-    given.data = mtf_operand_at(&given, first);
+    given.data = mtf_operand_at(in, first);
     return given;
 }
 
 /* Renamed where all that is given is made. */
 static void reshape_kernel(const MtfKernelCall *call) {
-    if (mtf_operand_elements(&call->inputs[0]) == mtf_operand_elements(&call->outputs[0])) {
+    int64_t elements = mtf_operand_elements(&call->outputs[0]);
+    if (mtf_operand_elements(&call->inputs[0]) == elements) {
         rename_kernel(call);
         return;
     }
+    if (elements == 0)
+        return;
     MtfOperand given = given_of(call);
-    if (mtf_operand_elements(&call->outputs[0]) > 0)
-        mtf_operand_copy(&call->outputs[0], &given);
+    mtf_operand_copy(&call->outputs[0], &given);
 }
 
 /* Elements [first, first + n) as doubles, and the other way round. */
