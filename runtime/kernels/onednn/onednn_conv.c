@@ -125,6 +125,15 @@ static bool gets_wrong_in_bfloat16(const MtfConvolution *c) {
     return false;
 }
 
+/* Of a filter's gradient oneDNN (2.6.3) works on at most 28 windows in a row at once. Where the padding behind reaches
+ * beyond those that are left over, on half as many; padding before that is longer than these makes it read amiss. */
+static bool misreads_padding(const MtfConvolution *c) {
+    static const int64_t at_once = 28;
+    int last = c->windows - 1;
+    return c->made == MTF_CONV_FILTER && c->side[MTF_CONV_SMALL].size[2 + last] > at_once &&
+           c->before[last] > at_once / 2 && c->after[last] > 0;
+}
+
 /* What is multiplied is bfloat16 where all that is read is and the processor multiplies that; what is
  * made is as given, or else all are float32, and rewritten. */
 static dnnl_data_type_t type_of(const MtfConvolution *c, int side) {
@@ -224,7 +233,7 @@ static bool make_all(Prepared *p, const MtfConvolution *c, const_dnnl_primitive_
 void *mtf_onednn_conv_prepare(const MtfConvolution *c, int64_t *workspace_bytes) {
     dnnl_memory_desc_t given[MTF_CONV_SIDES];
     Prepared *p = g_new0(Prepared, 1);
-    bool works = mtf_onednn_open(&p->engine, &p->stream);
+    bool works = !misreads_padding(c) && mtf_onednn_open(&p->engine, &p->stream);
     p->made = c->made;
     for (int s = 0; s < MTF_CONV_SIDES; s++)
         works = works && c->side[s].dtype != MTF_F64 && describe_given(&c->side[s], &given[s]);

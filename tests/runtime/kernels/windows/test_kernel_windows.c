@@ -135,6 +135,32 @@ static MtfWindow short_window(const Case *c, int w, int *large, int *small) {
                         .after = after };
 }
 
+/* More windows in a row than a kernel works on at once, seven elements of which each meets, three apart, with much padding
+ * on both sides: channels beside. */
+static void make_padded_shapes(Case *c) {
+    int stride = 2 + below(c, 2), before = 9 + below(c, 10), after = 3 + below(c, 16);
+    int windows = 29 + below(c, 20), extent = 19;
+    int small = add_dim(c, 's', 0, windows), groups = add_dim(c, 'g', 0, 3);
+    int large = add_dim(c, 'l', 0, (windows - 1) * stride + extent - before - after);
+    bool spreads = mtf_operation_row(c->kind)->windows == MTF_WINDOWS_SPREAD;
+    c->attributes = MTF_NO_ATTRIBUTES;
+    c->attributes.n_windows = 1;
+    c->attributes.windows[0] = (MtfWindow){ .kernel = add_dim(c, 'k', 0, 7),
+                                            .size = 1,
+                                            .from = spreads ? small : large,
+                                            .to = spreads ? large : small,
+                                            .stride = stride,
+                                            .dilation = 3,
+                                            .before = before,
+                                            .after = after };
+    mtf_shape_append(&c->side[0], large);
+    mtf_shape_append(&c->side[1], small);
+    add_shared(c, 6, add_dim(c, 'd', 0, 2));
+    for (int s = 0; s < 3; s++)
+        mtf_shape_append(&c->side[s], groups);
+    mtf_shape_append(&c->side[2], c->attributes.windows[0].kernel);
+}
+
 /* Rows of one or two positions with channels last, as networks have them behind their last strides; more
  * examples than are multiplied at a time; a filter in any order in which it is a matrix. */
 static void make_short_rows(Case *c) {
@@ -262,6 +288,13 @@ TEST(short_rows_match_the_reference) {
     for (int kind = 0; kind < MTF_OPERATIONS; kind++)
         for (int i = 0; i < 80 && mtf_operation_row(kind)->products == MTF_PRODUCTS_CONV; i++)
             run_case(kind, (guint32)(1000 * kind + i), MTF_F32, make_short_rows);
+}
+
+/* What is read beyond an edge is what memory holds there, which only some draws show. */
+TEST(long_rows_with_much_padding_match_the_reference) {
+    for (int kind = 0; kind < MTF_OPERATIONS; kind++)
+        for (int i = 0; i < 100 && mtf_operation_row(kind)->products == MTF_PRODUCTS_CONV; i++)
+            run_case(kind, (guint32)(1000 * kind + i), MTF_F32, make_padded_shapes);
 }
 
 /* A side with channels last: 4 examples of `row` by `row` positions; or a filter of 3 by 3. */
