@@ -16,21 +16,21 @@ typedef struct {
 } MtfMergedProof;
 
 typedef struct {
-    MtfStageExecution stage; /* how the layouts are run that were searched */
-    bool found;              /* a layout that fits */
-    bool in_order;           /* the mesh lies on the machine in order */
-    int64_t cost;            /* of the cheapest layout, nanoseconds */
-    MtfLayout *fastest;      /* that is not the cheapest: of a shorter step, of alike layers, or
+    MtfStageExecution stage;   /* how the layouts are run that were searched */
+    bool found;                /* a layout that fits */
+    bool in_order;             /* the mesh lies on the machine in order */
+    int64_t cost;              /* of the cheapest layout, nanoseconds */
+    MtfLayout *fastest;        /* that is not the cheapest: of a shorter step, of alike layers, or
                                   that the software can run; NULL: none */
-    int64_t fastest_cost;    /* of that */
-    bool runs;               /* it was chosen since the software has no memory for faster ones */
-    double step_seconds;     /* of the layout; 0: not known (rules only) */
-    double fastest_seconds;  /* where it runs: of the faster one that it was chosen for */
-    bool hopeless;           /* far from the rival, and left as it was found */
-    bool lost;               /* another variant's draft is faster: left as it was found, too */
-    MtfPricer pricer;        /* with the mesh as it is laid on the machine */
-    bool batch_first; /* all layouts that were searched split the batch on the mesh's first axis */
-    bool no_rules;    /* they were not searched: none fits, or they take long */
+    int64_t fastest_cost;      /* of that */
+    bool runs;                 /* it was chosen since the software has no memory for faster ones */
+    double step_seconds;       /* of the layout; 0: not known (rules only) */
+    double fastest_seconds;    /* where it runs: of the faster one that it was chosen for */
+    bool hopeless;             /* far from the rival, and left as it was found */
+    bool lost;                 /* another variant's draft is faster: left as it was found, too */
+    MtfPricer pricer;          /* with the mesh as it is laid on the machine */
+    bool batch_first;          /* as of MtfPlanSearchOptions; */
+    bool no_rules;             /* … */
     MtfRuleAnswer rules;       /* on that mesh; bound: over all meshes in order as well */
     MtfFreeAnswer free;        /* layout NULL: not searched, or nothing fits */
     MtfSettledLayout settled;  /* the free layout as a plan's, where it was settled on the way */

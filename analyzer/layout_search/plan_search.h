@@ -49,11 +49,11 @@ typedef struct {
     const char *const *pins; /* as of MtfRuleSearchOptions */
     const char *const *forbids;
     bool rules_only; /* no free layouts */
-    bool
-        no_rules; /* they are not searched: none fits, as is known, or they take long. There is one mesh then */
-    bool
-        batch_first; /* what has the batch splits it on the first axis of a mesh, so that the others may be as many as are
-                         posed without merging */
+    /* Rules are not searched: none fits, as is known, or they take long. There is one mesh then. */
+    bool no_rules;
+    /* What has the batch splits it on the first axis of a mesh, so that the others may be as many as are posed
+     * without merging. */
+    bool batch_first;
     /* MtfKnownLayout, on the one mesh: where one of them fits, the search is for the best layout from there on,
      * without a draft, others made by hand (but `by_hand`) or other mappings; NULL: none */
     const GArray *known;

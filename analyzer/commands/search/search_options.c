@@ -305,7 +305,7 @@ bool mtf_search_options_read(int *argc, char ***argv, MtfSearchOptions *o, GErro
         OTHER("devices", G_OPTION_ARG_INT, devices, "Search all meshes of N processors", "N"),
         TEXT("mesh", 0, mesh, "Search this mesh alone", "'rows:2;cols:2'"),
         OTHER("max-mesh-dims", G_OPTION_ARG_INT, max_axes,
-              "Axes of a mesh, at most (2, and 3 for space)", "N"),
+              "Axes of a mesh, at most (2, and more for space)", "N"),
         TEXT("machine", 0, machine, "A machine of the library, or a file", "NAME|FILE"),
         MTF_SOFTWARE_OPTION(o->software),
         TEXT("memory", 0, memory, "Memory of a device (the machine's)", "16GiB"),

@@ -24,8 +24,7 @@ typedef struct {
     int context, generate, chunks;
     double seconds, gap;
     gboolean even, json;
-    bool
-        more_axes; /* than `max_axes` may be searched where more are needed: neither they nor a mesh were given */
+    bool more_axes; /* than `max_axes` are searched for space: neither they nor a mesh were given */
 } MtfSearchOptions;
 
 /* Reads and checks the options; what is left of `*argv` behind them is the graph. Fails with a bad-input error; the

@@ -36,16 +36,10 @@ void mtf_encoder_from_decoder(MtfArchitecture *n) {
 }
 
 void mtf_encoder_list(MtfConfig *c, const char *key, int n, int64_t *sizes) {
-    MtfJson list, item;
-    int i = 0;
-    if (!mtf_config_find(c, key, &list))
-        return;
-    c->failed = c->failed || !mtf_json_array(&list, c->error);
-    if (!c->failed && mtf_json_length(&list) != n)
-        mtf_config_fail(c, key, "a list of %d sizes is expected", n);
-    for (bool more = !c->failed && mtf_json_first(&list, &item); more && !c->failed;
-         more = mtf_json_next(&item))
-        c->failed = !mtf_json_integer(&item, 0, 1 << 20, &sizes[i++], c->error);
+    MtfJson item;
+    bool more = mtf_config_list(c, key, n, &item);
+    for (int i = 0; more && !c->failed; more = mtf_json_next(&item), i++)
+        c->failed = !mtf_json_integer(&item, 0, 1 << 20, &sizes[i], c->error);
 }
 
 /* ---- Heads ----------------------------------------------------------------------------------- */

@@ -503,15 +503,9 @@ static void read_bamba(MtfConfig *c, MtfArchitecture *n) {
 
 /* The numbers of a list at a key, which has that many where it is there. */
 static void read_scales(MtfConfig *c, const char *key, int n, double *scales) {
-    MtfJson list, item;
-    int i = 0;
-    if (!mtf_config_find(c, key, &list))
-        return;
-    c->failed = c->failed || !mtf_json_array(&list, c->error);
-    if (!c->failed && mtf_json_length(&list) != n)
-        mtf_config_fail(c, key, "%d numbers are expected", n);
-    for (bool more = !c->failed && mtf_json_first(&list, &item); more && !c->failed;
-         more = mtf_json_next(&item), i++)
+    MtfJson item;
+    bool more = mtf_config_list(c, key, n, &item);
+    for (int i = 0; more && !c->failed; more = mtf_json_next(&item), i++)
         c->failed = !mtf_json_number(&item, &scales[i], c->error);
 }
 
