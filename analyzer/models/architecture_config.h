@@ -53,8 +53,8 @@ bool mtf_config_flag(MtfConfig *config, const char *key, bool standard);
 const char *mtf_config_word(MtfConfig *config, const char *key, const char *standard);
 
 /* The first item of a list of n items at `key`; false where the key is left out, or what is there is none of so many,
- * which fails. */
-bool mtf_config_list(MtfConfig *config, const char *key, int n, MtfJson *item);
+ * which fails. `what` they are: "sizes". */
+bool mtf_config_list(MtfConfig *config, const char *key, int n, const char *what, MtfJson *item);
 
 /* Whether the key is there and not null; it then counts as used. */
 bool mtf_config_find(MtfConfig *config, const char *key, MtfJson *value);
