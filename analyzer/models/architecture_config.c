@@ -149,14 +149,13 @@ double mtf_config_number(MtfConfig *config, const char *key, double standard) {
     return number;
 }
 
-bool mtf_config_list(MtfConfig *config, const char *key, int n, const char *what, MtfJson *item) {
-    MtfJson list;
-    if (!mtf_config_find(config, key, &list))
+bool mtf_config_list(MtfConfig *config, const char *key, int n, const char *what, MtfJson *list) {
+    if (!mtf_config_find(config, key, list))
         return false;
-    config->failed = config->failed || !mtf_json_array(&list, config->error);
-    if (!config->failed && mtf_json_length(&list) != n)
+    config->failed = config->failed || !mtf_json_array(list, config->error);
+    if (!config->failed && mtf_json_length(list) != n)
         mtf_config_fail(config, key, "a list of %d %s is expected", n, what);
-    return !config->failed && mtf_json_first(&list, item);
+    return !config->failed;
 }
 
 bool mtf_config_flag(MtfConfig *config, const char *key, bool standard) {

@@ -52,9 +52,9 @@ double mtf_config_number(MtfConfig *config, const char *key, double standard);
 bool mtf_config_flag(MtfConfig *config, const char *key, bool standard);
 const char *mtf_config_word(MtfConfig *config, const char *key, const char *standard);
 
-/* The first item of a list of n items at `key`; false where the key is left out, or what is there is none of so many,
+/* Whether there is a list of n items at `key`; false where the key is left out, or what is there is none of so many,
  * which fails. `what` they are: "sizes". */
-bool mtf_config_list(MtfConfig *config, const char *key, int n, const char *what, MtfJson *item);
+bool mtf_config_list(MtfConfig *config, const char *key, int n, const char *what, MtfJson *list);
 
 /* Whether the key is there and not null; it then counts as used. */
 bool mtf_config_find(MtfConfig *config, const char *key, MtfJson *value);

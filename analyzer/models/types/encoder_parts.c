@@ -36,8 +36,8 @@ void mtf_encoder_from_decoder(MtfArchitecture *n) {
 }
 
 void mtf_encoder_list(MtfConfig *c, const char *key, int n, int64_t *sizes) {
-    MtfJson item;
-    bool more = mtf_config_list(c, key, n, "sizes", &item);
+    MtfJson list, item;
+    bool more = mtf_config_list(c, key, n, "sizes", &list) && mtf_json_first(&list, &item);
     for (int i = 0; more && !c->failed; more = mtf_json_next(&item), i++)
         c->failed = !mtf_json_integer(&item, 0, 1 << 20, &sizes[i], c->error);
 }

@@ -503,8 +503,8 @@ static void read_bamba(MtfConfig *c, MtfArchitecture *n) {
 
 /* The numbers of a list at a key, which has that many where it is there. */
 static void read_scales(MtfConfig *c, const char *key, int n, double *scales) {
-    MtfJson item;
-    bool more = mtf_config_list(c, key, n, "numbers", &item);
+    MtfJson list, item;
+    bool more = mtf_config_list(c, key, n, "numbers", &list) && mtf_json_first(&list, &item);
     for (int i = 0; more && !c->failed; more = mtf_json_next(&item), i++)
         c->failed = !mtf_json_number(&item, &scales[i], c->error);
 }
